@@ -1,11 +1,11 @@
-/* The index of the first largest element along the middle axis of (outer, n, inner). */
+/* Index of the first largest element along the middle axis of (outer, n, inner). */
 #ifdef WANT_arg_max_forward_ref
 #define ARGS ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t inner
 BODY(arg_max_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(int, y);
-  const index_t row = (index_t)item / inner; /* no remainder: Oclgrind lacks an instruction that the pair becomes */
+  const index_t row = (index_t)item / inner; /* no remainder: Oclgrind lacks an instruction for both */
   const index_t base = row * n * inner + (index_t)item - row * inner;
   COMPUTE(T) best = LOAD(T, x, base);
   int at = 0;
@@ -27,16 +27,16 @@ KERNEL(arg_max_forward_ref)(ARGS) {
 
 #ifdef WANT_arg_max_forward_lines
 static inline void FN(take)(float16 *best, int16 *at, const float16 v, const int i) {
-  const int16 better = !(v <= *best) && *best == *best; /* NaN is, but not than another one */
+  const int16 better = !(v <= *best) && *best == *best; /* NaN is larger, but not than another NaN */
   *best = select(*best, v, better);
   *at = select(*at, (int16)(i), better);
 }
 
-/* Sixteen lines at once, up to STRIP of them beside each other. FEW_BESIDE: fewer than sixteen lie beside each other. */
+/* Sixteen lines at once, in strips of up to STRIP adjacent lines. FEW_BESIDE: fewer than sixteen lines are adjacent. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t inner, const index_t strip
 BODY(arg_max_forward_lines_item)(const long item, ARGS) {
-  if (item >= (long)outer * inner) return; /* nothing is divided by before */
+  if (item >= (long)outer * inner) return; /* before any division by sizes */
   USE(const STORAGE(T), x);
   USE(int, y);
 #if FEW_BESIDE
@@ -61,7 +61,7 @@ BODY(arg_max_forward_lines_item)(const long item, ARGS) {
 #else
   const index_t whole = width - width % 16;
   int i = 0;
-  for (; i + 4 <= n; i += 4) { /* the four behind these, into the second cache: they lie in few sets of the first */
+  for (; i + 4 <= n; i += 4) { /* prefetches the next four into L2; they share few sets of L1 */
     const index_t from = begin + i * inner, soon = i + 8 <= n ? from + 4 * inner : next;
     for (index_t k = 0; k < whole; k += 16) {
       float16 best16 = best[k / 16];
@@ -92,7 +92,8 @@ KERNEL(arg_max_forward_lines)(ARGS) {
 #endif
 
 #ifdef WANT_arg_max_forward_rows
-/* A row from end to end: each lane has the best of every sixteenth element, and its first NaN, which no comparison sees. */
+/* Vectors along one row: each lane holds the best of every sixteenth element, and its first NaN, which comparisons
+ * miss. */
 static inline int FN(smallest)(int16 v) {
   const int8 a = min(v.lo, v.hi);
   const int4 b = min(a.lo, a.hi);
@@ -112,7 +113,7 @@ BODY(arg_max_forward_rows_item)(const long item, ARGS) {
     float16 best = LOAD16(T, x, base);
     int16 from = 0, none = best != best ? (int16)(0) : (int16)(n);
     for (int i = 16; i < n; i += 16) {
-      const int at = min(i, n - 16); /* the last ones again, rather than a part of a vector */
+      const int at = min(i, n - 16); /* the last vector overlaps the one before */
       SOON(x + base + i + AHEAD);
       const float16 v = LOAD16(T, x, base + at);
       none = v != v ? min(none, (int16)(at)) : none;

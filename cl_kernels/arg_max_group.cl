@@ -1,7 +1,7 @@
-/* The place of the first largest element along the middle axis of (outer, n, inner) by teams of a group's items
- * (prelude_group.cl). Where a line has several parts, another launch joins what they gave.
+/* Index of the first largest element along the middle axis of (outer, n, inner), by teams of work-items
+ * (prelude_group.cl). If a line is cut into parts, another launch combines their results.
  *
- * T: stored type. FIRST: elements are read; else what parts found, and where. DIRECT: the place alone is the result. */
+ * T: stored type. FIRST: reads elements; otherwise values and indices of parts. DIRECT: writes the index alone. */
 typedef struct {
   COMPUTE(T) v;
   int at;
@@ -32,7 +32,7 @@ KERNEL(arg_max_forward_group)
   USE(COMPUTE(T), tops);
 #endif
   USE(int, y);
-  /* (outer, parts, inner): neighbors of a part lie beside each other */
+  /* (outer, parts, inner): adjacent lines of a part are adjacent here too */
   const long all = (long)lines * parts;
   const bool own = TEAM_LINE < all;
   const index_t line = own ? (index_t)TEAM_LINE : 0, row = line / inner, outer = row / parts;

@@ -1,21 +1,25 @@
-/* Batch normalization: mean and squared deviations of each chunk of a channel, joined chunk by chunk in their order,
- * then every element. BLOCK is how many channels lie side by side, 1 or 16; a chunk's elements lie in runs of `inner`
- * pixels, one for each sample. `whole` does all of it for a channel, or a block, after the other, while the caches hold
- * that. In a launch of its own for each, `turn` writes the channel before and sums this one meanwhile: all work-items
- * are at one channel, each at its share of the chunks, which the cache of its core holds. The same sums in the same
- * order, and so the same bits. */
+/* Batch normalization. Mean and squared deviations are computed per chunk of a channel, combined in order, and applied
+ * to each element. BLOCK channels are adjacent, 1 or 16. The elements of a chunk are runs of `inner` pixels, one run
+ * per sample.
+ *
+ *   moments, join, scale  three launches over all channels
+ *   whole                 everything for one channel (or block) after another, while the caches hold it
+ *   turn                  one launch per channel, which writes a channel while it sums the next one; all work-items are
+ *                         at the same channel, each with a share of the chunks that its core's cache holds
+ *
+ * All variants add in the same order and give the same bits. */
 
 #if defined WANT_batch_norm_forward_whole || defined WANT_batch_norm_forward_turn
 #define WANT_batch_norm_forward_all
 #endif
 
 #if defined WANT_batch_norm_forward_moments || defined WANT_batch_norm_forward_all
-/* The sum of lanes and of the rest, in all of them, where these are one channel's. */
+/* The sum over lanes and remainder, in all lanes, if the lanes belong to one channel. */
 static inline float16 FN(fold)(float16 v, float rest, const index_t block) {
   return block == 1 ? (float16)(clade_lanes(v, rest)) : v;
 }
 
-/* Adds d = x - shift and its square over pixels [k, end) of a channel, or of sixteen. */
+/* Adds d = x - shift and its square over the pixels [k, end) of one channel, or of sixteen. */
 static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_t end, const index_t group,
                            const index_t groups, const index_t inner, const index_t block,
                            const float16 shift, float16 *sum, float16 *square) {
@@ -44,7 +48,8 @@ static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_
   *square = FN(fold)(q, q1, block);
 }
 
-/* The next piece of n elements, summed by their deviations from `shift`, joins the mean and the squares of those before. */
+/* Combines a piece of n elements, given the sums of deviations from `shift` and of their squares, with the mean and
+ * squared deviations of the elements before (Chan's formula). */
 static inline void FN(grow)(const float16 sum, const float16 squares, const float n, const float before, const float16 shift,
                             float16 *mean, float16 *square) {
   const float all = before + n;
@@ -53,8 +58,8 @@ static inline void FN(grow)(const float16 sum, const float16 squares, const floa
   *square += squares - sum * off + move * move * (before * n / all);
 }
 
-/* In pieces that grow as what is known of the mean: each is taken by its deviations from the mean of all before, so that
- * nothing cancels though it is read once. The first one is read twice. */
+/* Reads a chunk once, in pieces of increasing length. Deviations are taken from the mean of all pieces before, which
+ * avoids cancellation. Only the first piece is read twice. */
 #define ARGS                                                                                  \
   ARG(const STORAGE(T), x), ARG(float, moments), const index_t channels, const index_t inner, \
   const index_t count, const index_t chunk, const index_t chunks, const index_t block
@@ -70,7 +75,7 @@ BODY(batch_norm_forward_moments_item)(const long item, ARGS) {
     stop = min(k + max(k - begin, 128 / block), end);
     const float n = (float)(stop - k);
     float16 shift = mean;
-    for (int pass = k > begin; pass < 2; pass++) { /* one call: some compilers take long over each */
+    for (int pass = k > begin; pass < 2; pass++) { /* one call, since some compilers are slow for each */
       FN(add)(x, k, stop, group, groups, inner, block, shift, &s, &q);
       if (!pass) shift = s / n;
     }
@@ -102,7 +107,7 @@ static inline FN(moments_of) FN(joined)(const __global float *moments, const lon
                                         const index_t chunk, const index_t chunks, const float eps) {
   const float n = (float)max(count, (index_t)1);
   float s = 0, lost = 0, square = 0;
-  for (index_t k = 0; k < chunks; k++) /* chunks by their sizes */
+  for (index_t k = 0; k < chunks; k++) /* chunks are weighted by their sizes */
     clade_take(&s, &lost, moments[2 * (c * chunks + k)] * (float)min(chunk, count - k * chunk));
   const float m = (s + lost) / n;
   for (index_t k = 0; k < chunks; k++) {
@@ -151,7 +156,7 @@ KERNEL(batch_norm_forward_join)(ARGS) {
 #endif
 
 #if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_all
-/* Operands of the epilogue lie as y does. */
+/* The epilogue's operands have y's memory order. */
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_AT(strides)    0
 #define EPILOGUE_ELEMENT(s)     at
@@ -227,9 +232,9 @@ KERNEL(batch_norm_forward_whole)(ARGS) {
 #endif
 
 #ifdef WANT_batch_norm_forward_turn
-/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Each is put into a window that the second
- * cache keeps, and that of the channel before comes out: x itself is read once, past that cache. Turn 0 only sums; what is
- * summed in the last one, which only writes, is forgotten. */
+/* Requires inner to be a multiple of 16, and block 1. Each turn copies a channel into a window that L2 holds, while the
+ * previous channel is read from it and written; x itself is read once, bypassing L2. Turn 0 only sums. The last turn
+ * only writes, and its sums are unused. */
 #define SUM                                                                \
   const float16 v = LOAD16(T, x, run.at + j), d = v - off;                 \
   ONCE(x + run.soon + j);                                                  \

@@ -1,7 +1,6 @@
-/* The derivatives of batch normalization: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
- * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), where xhat = (x - mean) rstd. BLOCK is
- * how many channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, and `turn` one in
- * each launch while it sums the next one, as in batch_norm.cl. */
+/* Gradients of batch normalization: per channel the sums of dy and of dy (x - mean), chunk by chunk, then for each
+ * element dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), where xhat = (x - mean) rstd. BLOCK channels
+ * are adjacent, 1 or 16. `whole` and `turn` work as in batch_norm.cl. */
 
 #if defined WANT_batch_norm_grad_whole || defined WANT_batch_norm_grad_turn
 #define WANT_batch_norm_grad_all
@@ -170,8 +169,7 @@ KERNEL(batch_norm_grad_whole)(ARGS) {
 #endif
 
 #ifdef WANT_batch_norm_grad_turn
-/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Pixels go through two windows, of x and of dy,
- * as in batch_norm.cl. Turn 0 only sums; what is summed in the last one, which only writes, is forgotten. */
+/* As in batch_norm.cl, with two windows, for x and for dy. */
 #define SUM                                                       \
   const float16 v = LOAD16(T, x, run.at + j), d = LOAD16(T, dy, run.at + j); \
   ONCE(dy + run.soon + j);                                        \

@@ -1,18 +1,19 @@
-/* Batch normalization and its derivative by teams of a group's items (prelude_group.cl). A channel is one or several
- * columns (src/op/channels.c), and a team has a chunk of one: of its mean and squared deviations it reads it twice, at
- * once, while the caches hold it; then a team for each channel joins its chunks. Each result is written by who read
- * its element. Teams are spread where a column's elements lie `columns` apart; else they come in runs on end. */
+/* Batch normalization and its gradients by teams of work-items (prelude_group.cl). A channel consists of one or several
+ * columns (src/op/channels.c). A team reduces a chunk of a column; for mean and squared deviations it reads the chunk
+ * twice, the second time from the cache. Then one team per channel combines its chunks. Teams are spread if a column's
+ * elements are `columns` apart; otherwise columns are made of contiguous runs. */
 #define COLUMNS                                                                                           \
   ARG(float, sums), const index_t columns, const index_t beside, const index_t run, const index_t length, \
       const index_t chunk, const index_t chunks
 
-/* A team's chunk: elements [begin, end) of a column, none for a team behind the last one. */
+/* A team's chunk: elements [begin, end) of a column; empty for a team behind the last one. */
 #define CHUNK_OF_LINE                                                                                     \
   const long all = (long)columns * chunks;                                                                \
   const index_t line = (index_t)TEAM_LINE, part = line / columns, column = line - part * columns;         \
   const index_t begin = part * chunk, end = TEAM_LINE < all ? min(begin + chunk, length) : begin;
 
-/* Elements of it from k on that lie on end: `some`, the first one at `base`. Where teams are spread, all of them. */
+/* Contiguous elements of the chunk from k on: `some` of them, the first one at `base`. All of them if teams are spread.
+ */
 #if SPREAD
 #define RUN_AT(k) const index_t some = end - (k), base = (k) * columns + column;
 #else
@@ -21,12 +22,12 @@
   const index_t some = min(run - first, end - (k)), base = (sample * columns + column) * run + first;
 #endif
 
-/* Number k of the sums of channel c, and of how many elements. */
+/* Partial sum number k of channel c, and its number of elements. */
 #define SUM_AT(k)                                                                   \
   const index_t part = (k) / beside, at = part * columns + c * beside + (k) - part * beside; \
   const float few = (float)min(chunk, length - part * chunk);
 
-/* Of an item's four elements: the channel of the first one, and which of its pixels that is. */
+/* Channel and pixel of the first of an item's four elements. */
 #define FOUR_PLACE                                                        \
   const index_t from = (index_t)FOUR_FROM, row = from / inner;            \
   const int left = (int)min(total - from, (index_t)4);                    \
@@ -73,7 +74,8 @@ KERNEL(batch_norm_forward_group_moments)(ARG(const STORAGE(T), x), COLUMNS) {
 #endif
 
 #ifdef WANT_batch_norm_forward_group_join
-/* Means by how many elements they are of; then what is squared about them, and how far they are from the whole mean. */
+/* Combines means, weighted by their numbers of elements; then squared deviations, corrected by each part's distance
+ * from the mean. */
 KERNEL(batch_norm_forward_group_join)
 (COLUMNS, ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean), ARG(float, rstd),
  ARG(float, next_mean), ARG(float, next_var), const index_t channels, const float eps, const float momentum) {
@@ -117,7 +119,7 @@ KERNEL(batch_norm_forward_group_join)
 #endif
 
 #ifdef WANT_batch_norm_forward_group_scale
-/* Operands of the epilogue lie as y does. */
+/* The epilogue's operands have y's memory order. */
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_AT(strides) 0
 #define EPILOGUE_ELEMENT(s)  at
@@ -158,7 +160,7 @@ KERNEL(batch_norm_forward_group_scale)
 #endif
 
 #ifdef WANT_batch_norm_grad_group_sums
-/* Of dy, and of dy (x - mean). */
+/* Sums of dy and of dy (x - mean). */
 KERNEL(batch_norm_grad_group_sums)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), COLUMNS) {
   TEAM_ROOM(float2, room);

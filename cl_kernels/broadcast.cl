@@ -1,5 +1,5 @@
-/* A result read by strides, for broadcasts (a stride of 0 repeats) and transposes: each work-item writes a piece of it,
- * run by run along the last axis. */
+/* Copies by strides, for broadcasts (a stride of 0 repeats) and transposes. Each work-item writes a piece of the
+ * result, run by run along the last axis. */
 #ifdef WANT_broadcast_forward_ref
 #if MEAN
 #define MOVE(x, i, y, j, by) STORE(T, y, j, LOAD(T, x, i) / (by))
@@ -7,8 +7,8 @@
 #define MOVE(x, i, y, j, by) (y)[j] = (x)[i]
 #endif
 
-/* The next axis of a place; `rest` counts what is before it. Written out: arrays that are indexed by a variable cost
- * some compilers minutes. */
+/* Adds one axis's offset for a position; `rest` is the index over the axes outside. Written out, because some compilers
+ * take minutes for arrays indexed by a variable. */
 #define STEP(k)                                 \
   {                                             \
     const index_t next = rest / dims.k;         \
@@ -38,7 +38,7 @@ BODY(broadcast_forward_ref_item)(const long item, ARGS) {
     const index_t inside = at - rest * dims.s7, run = min(end - at, dims.s7 - inside);
     index_t from = inside * step;
     const index_t second = rest - rest / max(dims.s6, (index_t)1) * dims.s6;
-    const bool several = rank > 1 && inside == 0 && (dims.s7 < 8 || (!MEAN && step == 1)); /* from one place on */
+    const bool several = rank > 1 && inside == 0 && (dims.s7 < 8 || (!MEAN && step == 1)); /* all from one position */
     const index_t rows = several ? min(dims.s6 - second, (end - at) / dims.s7) : 0;
     PLACE
 #if !MEAN
@@ -77,11 +77,11 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_broadcast_forward_tiles
-/* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
- * one of `from` places apart: a work-item turns over a block of ROWS by `span`. Up to six more axes. STRIP: 16 rows, of
- * which each is read from end to end, and whole lines are stored at once: their neighbors follow with the next item. Otherwise
- * a block is put together in the caches and written a run at a time, while the next one is asked for. */
-/* Eight elements in lanes of 32 bits. */
+/* Transposes the operand's last axis (`wide` elements, `to` apart in the result) and the result's last axis (`high`
+ * elements, `from` apart in the operand), in blocks of ROWS by `span` per work-item, over up to six more axes. STRIP:
+ * 16 rows are read from end to end, and stored in whole cache lines whose neighbors follow with the next work-item.
+ * Otherwise a block is assembled in the caches and written run by run, while the next one is prefetched. */
+/* Eight elements in 32-bit lanes. */
 #if BYTES == 4
 #define GET8(p)    as_float8(vload8(0, p))
 #define SET8(v, p) vstore8(as_int8(v), 0, p)
@@ -163,8 +163,8 @@ KERNEL(broadcast_forward_tiles)(ARGS) {
 #endif
 
 #ifdef WANT_broadcast_forward_runs
-/* The same with runs of `run` elements in the place of elements, which stay as they are: a work-item moves `rows` by `wide`
- * runs, which the operand holds in lines, and asks for the next block as memory lies. */
+/* The same with runs of `run` elements in place of single ones: a work-item moves `rows` by `wide` runs, which are
+ * contiguous in the operand, and prefetches the next block in memory order. */
 #define ARGS                                                                                                \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t wide, const index_t high, \
       const index_t run, const index_t rows, const index_t from, const index_t to, const index8_t dims,     \

@@ -1,6 +1,6 @@
-/* A result read by strides on GPUs, for broadcasts (a stride of 0 repeats) and permutations that leave the last axis where it
- * is: a work-item writes four elements on end, whose place is found once, or where a row ends in between once more. With
- * MEAN each is divided by `by`. The axes stand last. */
+/* Copies by strides on GPUs, for broadcasts (a stride of 0 repeats) and permutations that keep the last axis. A
+ * work-item writes four consecutive elements; their position is computed once, and again if a row ends in between. With
+ * MEAN, elements are divided by `by`. Axes are right-aligned. */
 #if MEAN
 #define VALUE           float
 #define TAKE(lane, i)   FOUR_READ(T, lane, x, i, 4)
@@ -13,8 +13,8 @@
 #define GIVE(at, left)  FOUR_GIVE(T, y + (at), left, lane)
 #endif
 
-/* Where row number `rest` of the result begins in x; axes that there are not are of one element. Each axis by a branch of
- * its own ends LLVM 18's instcombine in PoCL 6 (docs/porting.md). */
+/* Offset in x of row number `rest` of the result; missing axes have size 1. A branch per axis would make LLVM 18's
+ * instcombine fail in PoCL 6 (docs/porting.md). */
 #define STEP(k)                                 \
   {                                             \
     const index_t next = rest / dims.k;         \

@@ -1,16 +1,16 @@
-/* Before the prelude where a compiler reads a header of all of OpenCL's functions anew for each program, and can be told
- * to leave it out: those that kernels use, with that header's attributes. OpenCL C 1.2. */
+/* Declarations of the OpenCL functions that kernels use, with the attributes of the standard header. Precedes the
+ * prelude on compilers that parse the whole header for each program unless told to omit it. OpenCL C 1.2. */
 #define OVER  __attribute__((overloadable))
 #define CONST __attribute__((overloadable, const))
 #define PURE  __attribute__((overloadable, pure))
 
-/* X(width, …) for vectors, and for numbers as well; X(type, …) for integers; X(address space, …). */
+/* X(width, …) for vectors, or also for scalars; X(type, …) for integers; X(address space, …). */
 #define VECTORS(X, ...) X(2, __VA_ARGS__) X(4, __VA_ARGS__) X(8, __VA_ARGS__) X(16, __VA_ARGS__)
 #define WIDTHS(X, ...)  X(, __VA_ARGS__) VECTORS(X, __VA_ARGS__)
 #define INTEGERS(X)     X(char) X(uchar) X(short) X(ushort) X(int) X(uint) X(long) X(ulong)
 #define SPACES(X, ...)  X(__global, __VA_ARGS__) X(__local, __VA_ARGS__) X(__private, __VA_ARGS__)
 
-/* ---- places ---- */
+/* ---- work-items ---- */
 CONST size_t get_global_id(uint);
 CONST size_t get_local_id(uint);
 CONST size_t get_group_id(uint);
@@ -52,7 +52,7 @@ INTEGERS(OF_TYPE)
 #undef OF_WIDTH
 #undef OF_TYPE
 
-/* ---- choosing: of vectors by masks as wide as their elements ---- */
+/* ---- select: masks have the width of the elements ---- */
 #define OF_WIDTH(n, T, S, U)                    \
   CONST T##n select(T##n, T##n, S##n);          \
   CONST T##n select(T##n, T##n, U##n);
@@ -74,9 +74,8 @@ INTEGERS(TO) TO(float)
 #undef FROM
 #undef TO
 
-/* ---- memory ----
- * Vectors by one instruction each, however they lie. A library's own functions are made of parts, which are copied into
- * every kernel and put together again while it is optimized: half of what there was to compile, and not all is found. */
+/* ---- memory ---- Unaligned vectors by one instruction each. Library versions are composed of parts, which are inlined
+ * into every kernel and only partly recombined by the optimizer, and would double the compile time. */
 #define MOVES __attribute__((overloadable, always_inline)) static inline
 #define OF_WIDTH(n, SPACE, T)                                                                               \
   MOVES T##n vload##n(size_t i, const SPACE T *p) { return *(const SPACE clade_loose_##T##n *)(p + i * n); } \

@@ -1,18 +1,20 @@
-/* Convolution and its derivatives. Each kernel gathers; nothing is scattered.
+/* Direct convolution and its gradient with respect to the input, and col2im. Each kernel gathers; nothing is scattered.
  *
- * map: (mul, add, delta, div) of height, then of width: to a place p and a tap k belongs the place
- * (p * mul + add + k * delta) / div of the source, where that is a whole number inside of it.
+ * A place is a position in a plane: `rows` counts the channels of the result in a group, `inner` those of the source.
  *
- * In the kernels gather_…, dims: images, groups, rows (channels of the result per group), inner (of the source), height
- * and width of the source and of the result. taps: height and width of the kernel; the weights' strides of group, row
- * and inner channel. EPILOGUE computes r from i0 at (row, column): a channel and a pixel of the image `batch`. */
+ * map: (mul, add, delta, div) of height, then of width. The place p of the result and the tap k read the place (p * mul
+ * + add + k * delta) / div of the source, if the division is exact and the place exists.
+ *
+ * dims: images, groups, rows, inner, height and width of the source, then of the result. taps: height and width of the
+ * kernel; the weights' strides for group, row and inner channel. EPILOGUE computes r from i0 at (row, column), a
+ * channel and a pixel of the image `batch`. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 
 #if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_fold)
 #define ALIGNED __attribute__((aligned(64)))
 
-/* ---- the result ----
- * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+/* ---- the result ---- The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the
+ * epilogue's operands. */
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
@@ -24,22 +26,22 @@
 #endif
 
 #ifdef WANT_conv2d_gather_direct
-/* For a core with vectors of WIDTH floats, which lie along the channels of the result. Registers hold a tile of PLACES
- * places by a panel of channels: a step of the inner axis is a broadcast for each place and a vector of weights for
- * each vector of the panel.
+/* For CPUs with vectors of WIDTH floats, which hold channels of the result. The register tile is PLACES places by a
+ * panel of channels; a step of the inner axis broadcasts one value per place and loads one vector of weights per vector
+ * of the panel.
  *
- * A work-item does a box of the result: images, lines, columns and channels. Of some channels of the source at a time
- * it copies what the box needs, the channels of a place side by side and zeros around; then, panel by panel, the
- * weights of these channels, which stay in the first cache while all places go by. So neither edges nor the layout of
- * the source matter to the tiles.
+ * A work-item computes a box of the result: images, lines, columns and channels. For some input channels at a time it
+ * copies the source pixels of the box, with the channels of a pixel side by side and zeros in the padding. Then, panel
+ * by panel, it copies the weights of these channels, which stay in L1 while all places are processed. The tiles
+ * therefore depend neither on edges nor on the source's layout.
  *
- * Where div is above 1 the places of the result fall into phases, p = phase + div * place: all places of a phase have
- * the same taps, and to neighbors belong neighbors of the source.
+ * If div is above 1, the places of the result fall into phases, p = phase + div * place: all places of a phase use the
+ * same taps, and neighboring places read neighboring pixels.
  *
- * taps: height and width of the kernel; the weights' strides of group, panel, row inside of it, inner channel and tap.
- * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time: all, a line of them (1)
- * or one (2); what lies in blocks of 16 channels: the source (1), the result (2); 4: the
- * weights lie in panels; 8: items of the same images follow each other, else those of the same channels. */
+ * taps: height and width of the kernel; the weights' strides for group, panel, row in a panel, inner channel and tap.
+ * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time (0 all, 1 a line, 2
+ * one); flags: 1 the source is in blocks of 16 channels, 2 the result is, 4 the weights are in panels, 8 consecutive
+ * work-items share images rather than channels. */
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
 #define TILES   ((MOST_PLACES + PLACES - 1) / PLACES)
@@ -53,8 +55,8 @@ APART static void COMMON(zero)(float *to, int n) {
   for (; i < n; i++) to[i] = 0;
 }
 
-/* Of `many` places, `step` apart, n channels each, place after place: from blocks of 16 channels, `block` apart, or from
- * planes of one. */
+/* Copies n channels of `many` places, `step` apart, to place-major order: from blocks of 16 channels, `block` apart, or
+ * from planes of one channel. */
 APART static void COMMON(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, float *to) {
   for (int c = 0; c < n; c += 16, x += block, to += 16) {
     const int lanes = min(n - c, 16);
@@ -83,7 +85,7 @@ APART static void COMMON(copy_dense)(const __global STORAGE(T) * x, int plane, i
   for (; c + 8 <= n && step == 2 && many > 8; c += 8, x += 8 * plane) {
     for (int l = 0; l < 8; l++) to[(many - 1) * n + c + l] = LOAD(T, x, l * plane + 2 * (many - 1));
     for (int i = 0; i < many - 1; i += 8) {
-      const int at = min(i, many - 9); /* nothing behind the last place is read */
+      const int at = min(i, many - 9); /* reads nothing behind the last place */
       float8 eight[8];
 #pragma unroll
       for (int l = 0; l < 8; l++) eight[l] = LOADN(16, T, x, l * plane + 2 * at).even;
@@ -93,7 +95,7 @@ APART static void COMMON(copy_dense)(const __global STORAGE(T) * x, int plane, i
     }
   }
   for (; c + 8 <= n && step <= 2 && many >= 3 + step && many <= 8; c += 8, x += 8 * plane) {
-    float8 eight[8]; /* four from the beginning, four that end with the line */
+    float8 eight[8]; /* four from the beginning, and the last four of the line */
 #pragma unroll
     for (int l = 0; l < 8; l++) {
       const __global STORAGE(T) *from = x + l * plane;
@@ -111,8 +113,8 @@ APART static void COMMON(copy_dense)(const __global STORAGE(T) * x, int plane, i
     for (int i = 0; i < many; i++) to[i * n + c] = LOAD(T, x, i * step);
 }
 
-/* The weights of a panel: for each tap its n channels. Where the rows of a panel do not lie side by side, there may be
- * fewer than it has: the last one again. */
+/* Copies the weights of a panel: n channels per tap. If the panel's rows are not contiguous there may be fewer; the
+ * last one is repeated. */
 APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
                                        int2 count, int n, float *to) {
   for (int y = 0; y < count.x; y++)
@@ -129,9 +131,9 @@ APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, 
     }
 }
 
-/* Which runs of taps lie outside of the source with each of a tile's places, whose own lines and columns there reach from
- * `low` to `high`. In `across` runs of a line of taps, `move` from one to the next, the last tap of a run is `wide` columns
- * from its first. */
+/* Finds the runs of taps that lie in the padding for all places of a tile, whose first lines and columns in the source
+ * are within [low, high]. A line of taps has `across` runs at a distance of `move`; a run ends `wide` columns after it
+ * begins. */
 APART static void COMMON(find_missed)(int2 low, int2 high, int2 move, int across, int wide, int2 size, int runs,
                                       uchar *missed) {
   int r = 0;
@@ -140,8 +142,9 @@ APART static void COMMON(find_missed)(int2 low, int2 high, int2 move, int across
       missed[r] = high.x + down < 0 || low.x + down >= size.x || high.y + right + wide < 0 || low.y + right >= size.y;
 }
 
-/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats, but of those that it
- * `missed`. Meanwhile what is copied next is asked for: from `ask` of each run on, `by` elements further in each step. */
+/* Adds the products of `runs` runs of `length` values to a register tile (or starts a new one), skipping runs that are
+ * `missed`. Meanwhile it prefetches what will be copied next: for each run from `ask` on, `by` elements further per
+ * step. */
 APART static void COMMON(multiply)(const float *w, const float *x, const int *place, const int *skip,
                                    const uchar *missed, int runs, int length, bool first, float *tile,
                                    const __global STORAGE(T) * next, const int *ask, long by) {
@@ -178,13 +181,13 @@ APART static void COMMON(multiply)(const float *w, const float *x, const int *pl
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], 0, tile + (p * VECTORS + v) * WIDTH);
 }
 
-/* How many taps are before the first that a phase has. */
+/* Number of taps before the first one of the phase. */
 APART static int COMMON(skipped)(int from, int delta, int div, int taps) {
   int k = 0;
   while (k < taps && (from + k * delta) % div) k++;
   return k;
 }
-/* The greatest distance of which both are multiples, for b >= 0. */
+/* Greatest common divisor; b >= 0. */
 static inline int COMMON(divisor)(int a, int b) {
   while (b) {
     const int rest = a % b;
@@ -193,13 +196,13 @@ static inline int COMMON(divisor)(int a, int b) {
   }
   return a;
 }
-/* Which of `held` places, from `base` on and `unit` apart, a source of `size` has. */
+/* Range of the `held` places, beginning at `base` and `unit` apart, that exist in a source of `size`. */
 static inline int2 COMMON(inside)(int base, int unit, int held, int size) {
   const int from = base < 0 ? (unit - 1 - base) / unit : 0, to = size > base ? (size - 1 - base) / unit + 1 : 0;
   return (int2)(min(from, held), max(min(to, held), min(from, held)));
 }
 
-/* What a box needs of n channels from c0 on, with zeros where the source ends. */
+/* Copies the source pixels of a box for n channels from c0 on, with zeros in the padding. */
 APART static void COMMON(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
                                    int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
   const int2 high = COMMON(inside)(base.x, unit.x, held.x, size.x), wide = COMMON(inside)(base.y, unit.y, held.y, size.y);
@@ -223,7 +226,7 @@ APART static void COMMON(copy_box)(const __global STORAGE(T) * x, int c0, int n,
 }
 #endif
 
-/* Some of a panel's rows, of `n` places whose columns are `step` apart, one by one. */
+/* Stores rows [from, rows) of a panel one by one, for `n` places whose columns are `step` apart. */
 APART static void FN(finish_some)(const float *tile, int from, int rows, int n, int step, OUT_ARGS) {
   EPILOGUE_USE
   for (int r = from; r < rows; r++)
@@ -236,7 +239,7 @@ APART static void FN(finish_some)(const float *tile, int from, int rows, int n, 
     }
 }
 
-/* The rows of a panel, of `n` places after each other, `down`: into blocks. */
+/* Stores the rows of a panel for `n` consecutive places; `down`: in blocks of channels. */
 APART static void FN(finish)(const float *tile, int rows, int n, int step, const bool down, OUT_ARGS) {
   int done = 0;
 #if WIDE
@@ -285,7 +288,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), lines = (int2)(part.s1, part.s2);
   const int2 boxes = ((result + div - 1) / div + lines - 1) / lines;
   const int channels = (dims.s2 + part.s3 - 1) / part.s3;
-  const int phases = div.x * div.y, phase = item % phases; /* side by side, as their work differs */
+  const int phases = div.x * div.y, phase = item % phases; /* phases alternate, since they differ in work */
   int rest = item / phases, cut = 0;
   const bool turns = part.s6 & 8;
   if (turns) {
@@ -315,32 +318,32 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
                          COMMON(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
   int2 count = (left + step - 1) / step, shift = (origin + tap0 * delta) / div, move = step * delta / div;
   if (count.x <= 0 || count.y <= 0 || dims.s3 == 0) count = 0;
-  if (delta.x < 0 || delta.y < 0) { /* the other way round: both are */
+  if (delta.x < 0 || delta.y < 0) { /* reversed taps: both are negative */
     shift += (count - 1) * move;
     tap0 += (count - 1) * step;
     move = -move;
     step = -step;
   }
-  move = max(move, (int2)(1)); /* a tap alone may move by less than a place */
+  move = max(move, (int2)(1)); /* a single tap may move by less than a place */
   const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, (int2)(1));
   const int2 unit =
       (int2)(some.x > 1 ? COMMON(divisor)(mul.x, move.x) : mul.x, some.y > 1 ? COMMON(divisor)(mul.y, move.y) : mul.y);
   const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
-  /* Of an inner channel the taps lie side by side: then they are asked for end to end, else channel by channel. */
+  /* If the taps of an inner channel are contiguous, they are prefetched in one stream, otherwise channel by channel. */
   const bool lie = taps.s5 == some.x * some.y * PANEL, joined = next.y == 1 && (lie || dims.s3 < 16);
   const int runs = joined ? some.x : some.x * some.y, places = images * many.x * many.y;
   const int tiles = (places + PLACES - 1) / PLACES, panels = (rows + PANEL - 1) / PANEL;
   const int x_plane = size.x * size.y, blocked = part.s6 & 1, down = part.s6 & 2;
   const int x_channel = blocked ? 16 * x_plane : x_plane, x_channels = dims.s1 * dims.s3;
   const int x_image = blocked ? (x_channels + 15) / 16 * x_channel : x_channels * x_plane;
-  const int by = (PANEL + tiles - 1) / tiles; /* so that a panel's tiles ask for all of the next one */
-  const bool single = part.s5 == 0 && part.s4 >= dims.s3; /* one pass: a panel's tiles serve the next one too */
+  const int by = (PANEL + tiles - 1) / tiles; /* a panel's tiles together prefetch the next panel */
+  const bool single = part.s5 == 0 && part.s4 >= dims.s3; /* one pass: a panel's tiles are reused for the next one */
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
   float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, block[BLOCK] ALIGNED;
-  int place[MOST_PLACES], goal[MOST_PLACES]; /* in the source, in the result */
-  int skip[MOST_TAPS], ask[MOST_TAPS];       /* of taps: in the source, among the weights that are copied next */
+  int place[MOST_PLACES], goal[MOST_PLACES]; /* positions in the source and in the result */
+  int skip[MOST_TAPS], ask[MOST_TAPS];       /* offsets of taps in the source, and in the weights copied next */
   uchar missed[TILES * MOST_TAPS];
   x += image0 * x_image + (blocked ? group * dims.s3 / 16 : group * dims.s3) * x_channel;
   w += group * taps.s2 + row0 / PANEL * taps.s3;
@@ -366,7 +369,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         }
       }
 #pragma clang loop vectorize(disable) unroll(disable)
-      for (; i < tiles * PLACES; i++) { /* the last place again behind the last one */
+      for (; i < tiles * PLACES; i++) { /* the last place is repeated */
         place[i] = place[i - 1];
         goal[i] = goal[i - 1];
       }
@@ -378,7 +381,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
     }
     if (c0 == 0) /* the same for all channels */
       for (int t = 0; t < tiles; t++) {
-        const int from = t * PLACES, to = min(from + PLACES, places) - 1; /* by number; of a line, or of whole ones */
+        const int from = t * PLACES, to = min(from + PLACES, places) - 1; /* places; in one line, or whole lines */
         const int2 line = (int2)(from, to) / many.y, lines_of = line % many.x;
         const bool one = line.x == line.y, image = line.x / many.x == line.y / many.x;
         const int2 low = (int2)(image ? lines_of.x : 0, one ? from - line.x * many.y : 0);
@@ -396,7 +399,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         COMMON(copy_weights)
         (w + p * taps.s3 + c0 * taps.s5 + tap, taps.s4, part.s6 & 4 ? PANEL : rows - p * PANEL, taps.s5,
          step.x * taps.s1 * taps.s6, step.y * taps.s6, some, n, weights);
-        /* What is copied next, and what the result is written over. */
+        /* Prefetches what is copied next and what the result overwrites. */
         const bool more = p + 1 < panels;
         const __global STORAGE(T) *ahead =
             w + (more ? (p + 1) * taps.s3 + c0 * taps.s5 : last ? 0 : (c0 + n) * taps.s5);
@@ -409,14 +412,14 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
           else if (last)
 #pragma clang loop unroll(disable)
             for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
-          const int apart = lie ? by : t * 16 < PANEL ? taps.s5 : 0; /* else a tile asks for a line of each channel */
+          const int apart = lie ? by : t * 16 < PANEL ? taps.s5 : 0; /* otherwise a line of each channel */
           COMMON(multiply)
           (weights, source, place + t * PLACES, skip, missed + t * runs, runs, length, begin, tile + t * TILE,
            ahead + (lie ? t * runs * length * by : tap + t * 16), ask, apart);
         }
       }
       if (!last) continue;
-      /* Lines that follow each other are one. */
+      /* Contiguous lines are stored as one. */
       const bool whole = many.y == result.y && div.x == 1 && div.y == 1;
       const int pieces = whole ? 1 : many.x, piece = whole ? many.x * many.y : many.y;
       for (int i = 0; i < images * pieces; i++) {
@@ -442,13 +445,13 @@ GROUP(1, 1, 1) KERNEL(conv2d_gather_direct)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_fold
-/* Of each place of the source a product, x, has what it gives through each tap of each channel: [images, channels, taps,
- * places]. A result is the sum of what reaches it. dims are those of a gather from x; window: height and width of the
- * kernel, of its steps, of the padding before, of the dilation. A work-item does a part of some planes: part: planes,
- * lines and columns. */
-#define MARGIN 16 /* that vectors may pass an end by */
+/* col2im: x, the result of a matrix product, has for each source place the contributions through each tap of each
+ * channel: [images, channels, taps, places]. A result is the sum of the contributions that reach it. dims are those of
+ * a gather from x; window: height and width of the kernel, its strides, the padding before, the dilation. A work-item
+ * computes a part of some planes; part: planes, lines and columns. */
+#define MARGIN 16 /* vectors may exceed an end by this */
 
-/* Adds so many values to places that are `step` apart. */
+/* Adds `many` values to places that are `step` apart. */
 APART static void FN(add)(const __global float *from, int many, int step, float *to) {
   int i = 0;
   for (; step == 1 && i + 8 <= many; i += 8) vstore8(vload8(0, to + i) + vload8(0, from + i), 0, to + i);
@@ -461,14 +464,14 @@ APART static void FN(add)(const __global float *from, int many, int step, float 
   for (; i < many; i++) to[i * step] += from[i];
 }
 
-/* So many pixels of a plane, from column0 on. */
+/* Stores `many` pixels of a plane, from column0 on. */
 APART static void FN(put)(const float *from, int many, OUT_ARGS) {
   EPILOGUE_USE
   const bool down = false;
   const index_t row = row0;
   int i = 0;
 #if WIDE
-  for (; many >= 16 && i < many; i += 16) { /* the last sixteen end with them */
+  for (; many >= 16 && i < many; i += 16) { /* the last sixteen overlap those before */
     const int at = min(i, many - 16);
     const index_t column = column0 + at;
     const float16 i0 = vload16(0, from + at);
@@ -503,7 +506,7 @@ BODY(conv2d_fold_item)(const int item, ARGS) {
   for (int i = 0; i < planes * plane; i += 16) vstore16((float16)(0), 0, sums + i);
   const __global float *of = x + plane0 * taps.x * taps.y * source.x * source.y; /* of a tap */
   for (int tap = 0; tap < taps.x * taps.y; tap++, of += source.x * source.y) {
-    /* where the first place's part goes; which places give a part to the box */
+    /* target of the first place's contribution, and the range of places that contribute to the box */
     const int2 shift = (int2)(tap / taps.y, tap % taps.y) * apart - pad - at;
     const int2 first = max((step - 1 - shift) / step, (int2)(0));
     const int2 end = min(source, (many - shift + step - 1) / step);

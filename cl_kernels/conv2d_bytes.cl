@@ -1,13 +1,13 @@
-/* Convolution of bytes. A word holds two channels of a place, or two weights, of 16 bits each: the products of both are
- * exact and their sum is added to one of 32 bits, so that nothing saturates.
+/* Convolution of 8-bit integers. A word holds two channels of a pixel, or two weights, in 16 bits each. Both products
+ * are exact, and their sum is added to a 32-bit sum, so nothing saturates.
  *
- * Of an image with a border of zeros there is a copy for each pair of channels: for each remainder by the steps the
- * places that have it, a phase. To neighbors of the result belong neighbors of a phase, whatever the step. */
+ * The image is copied with a border of zeros, per pair of channels, and split into phases: pixels with the same
+ * remainders modulo the strides. Neighboring results then read neighboring pixels of a phase, whatever the stride. */
 #define WORD(low, high) ((int)((uint)(ushort)(short)(low) | (uint)(ushort)(short)(high) << 16))
 
 #ifdef WANT_conv2d_bytes_image
-/* sizes: lines of all phases, channels, pairs of them, height and width of the image, width of a phase. steps: down,
- * across; lines above, columns to the left; height of a phase. */
+/* sizes: lines of all phases, channels, pairs of them, height and width of the image, width of a phase. steps: strides
+ * down and across; lines above, columns to the left; height of a phase. */
 BODY(conv2d_bytes_image_line)
 (const long item, ARG(const STORAGE(T), x), ARG(int, to), const index8_t sizes, const index8_t steps) {
   if (item >= sizes.s0) return;
@@ -34,8 +34,8 @@ KERNEL(conv2d_bytes_image)
 #endif
 
 #ifdef WANT_conv2d_bytes_weights
-/* sizes: blocks of all groups by pairs, blocks of rows, pairs of channels, taps, rows of a block, rows, channels. For
- * each block and pair the taps, for each of these the block's rows; what is no row or no channel is 0. */
+/* sizes: blocks of all groups by pairs, blocks of rows, pairs of channels, taps, rows of a block, rows, channels.
+ * Order: block, pair, tap, row of the block; missing rows and channels are 0. */
 BODY(conv2d_bytes_weights_of)(const long item, ARG(const char, w), ARG(int, to), const index8_t sizes) {
   if (item >= sizes.s0) return;
   USE(const char, w);
@@ -68,8 +68,8 @@ KERNEL(conv2d_bytes_weights)(ARG(const char, w), ARG(int, to), const index8_t si
 #endif
 
 /* sizes: images, groups, rows and blocks of them in a group, pairs of channels, height and width of the result. window:
- * its height and width, steps, dilation; height and width of a phase. A work-item does a block of rows at 16 places of
- * a phase, of which those beyond a line of the result are left out. */
+ * its height and width, strides, dilation; height and width of a phase. A work-item computes a block of rows at 16
+ * places of a phase; places beyond the end of a line are discarded. */
 BODY(conv2d_bytes_tile)
 (const index_t part, const index_t block, const index_t batch, ARG(const int, x), ARG(const int, w),
  ARG(STORAGE(OUT), y), const index8_t sizes, const index8_t window EPILOGUE_ARGS) {

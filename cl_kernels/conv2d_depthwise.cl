@@ -1,10 +1,9 @@
-/* Convolution where each channel of the result has one of the source, and its derivatives. Vectors of WIDTH floats lie
- * along channels, in blocks of 16. Images in blocks are read where they lie; of dense ones a work-item first turns what
- * it needs to blocks. */
+/* Depthwise convolution and its gradients on CPUs. Vectors of WIDTH floats hold channels, in blocks of 16. Blocked
+ * images are read in place; for dense ones a work-item first transposes the pixels that it needs into blocks. */
 #define ALIGNED __attribute__((aligned(64)))
 #define LANES   16
 #define GET(p)  LOADN(WIDTH, T, p, 0)
-/* Places and channels that are turned over at a time. */
+/* Places and channels that are transposed at a time. */
 #if WIDTH == 16
 #define SIDE    16
 #define SOME(p) GET(p)
@@ -23,7 +22,7 @@
 #endif
 
 #if !X_BLOCKED
-/* Of n places from planes to blocks; behind the last channel the last one again. */
+/* Transposes n places from planes to blocks; the last channel is repeated. */
 APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channels, int n, float *to) {
   for (int i = 0; n >= SIDE && i < n; i += SIDE) { /* the last ones end with the line */
     const int at = min(i, n - SIDE);
@@ -44,14 +43,15 @@ APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channel
 #endif
 
 #ifdef WANT_conv2d_depthwise
-/* Forward and to the data; dims and map are those of conv2d.cl. Where div is above 1, lines and columns of the result
- * fall into phases, p = phase + div * place: all places of a phase have the same taps, and to neighbors belong
- * neighbors of the source. A line is made of its columns' phases in private memory and then stored whole.
+/* Convolution and its gradient with respect to the input; dims and map as in conv2d.cl. If div is above 1, lines and
+ * columns of the result fall into phases, p = phase + div * place: all places of a phase use the same taps, and
+ * neighboring places read neighboring pixels. The phases of a line are assembled in private memory, and the line is
+ * stored as a whole.
  *
- * Weights lie in blocks of 16 channels. taps: height and width of the kernel. part: blocks of images, lines and columns
+ * Weights are in blocks of 16 channels. taps: height and width of the kernel. part: blocks of images, lines and columns
  * of a work-item. */
-/* Along one axis, of the places of a phase: how many taps there are, the first one and the distance to the next; where
- * in the source the first place's first tap lies and how far each tap more moves it, which is not backwards. */
+/* Taps of a phase along one axis: their number, the first one, and the distance to the next; the source position of the
+ * first place's first tap, and the step from tap to tap, which is not negative. */
 typedef struct {
   int count, first, step, shift, move;
 } FN(phase);
@@ -71,11 +71,12 @@ static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
   return p;
 }
 
-/* `many` places of a phase, `apart` floats apart in `line`: the sums over count.x lines of the source, of `size` places,
- * and count.y taps in each. The first tap of the first place is at `column`, that of each place more `by` further. Of
- * TAPS taps at a time RUN places have inputs UNIT apart, place p those from p * STEP on: each is read once and goes to
- * all sums that want it. The first and the last ENDS inputs are left out where the line does not have them; all others
- * it must have. move, w_move: from line to line and from tap to tap. */
+/* Computes `many` places of a phase, `apart` floats apart in `line`: sums over count.x lines of the source (`size`
+ * pixels each) and count.y taps in each. The first tap of the first place is at `column`, and moves by `by` per place.
+ *
+ * SLIDE computes RUN places at a time for TAPS taps, UNIT pixels apart, with place p beginning at p * STEP. Each pixel
+ * is loaded once and added to all sums that use it. The first and last ENDS pixels may lie outside of the line; all
+ * others must exist. */
 #define RUN 8
 #define SLIDE_ARGS                                                                                                  \
   SOURCE_TYPE *x, int2 move, const __global STORAGE(T) * w, int2 w_move, int2 count, int column, int by, int size, \
@@ -117,7 +118,8 @@ SLIDE(FN(slide_7), 1, 7, 1, 3)
 SLIDE(FN(slide_3_by_2), 2, 3, 1, 2)
 SLIDE(FN(slide_5_by_2), 2, 5, 1, 2)
 
-/* By the fastest that may; all but the first want inputs that are there but for two at each end, of seven taps three. */
+/* Chooses the fastest variant. Except for the first, variants need all pixels but up to two at each end (three for
+ * seven taps). */
 static void FN(slide_any)(SLIDE_ARGS) {
 #define PASS_ON x, move, w, w_move, count, column, by, size, many, line, apart
   const int last = column + (max(many, RUN) - 1) * by + (count.y - 1) * move.y;
@@ -142,15 +144,15 @@ static void FN(slide_any)(SLIDE_ARGS) {
 #undef PASS_ON
 }
 
-/* ---- the result ----
- * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+/* ---- the result ---- The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the
+ * epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
-/* Of sixteen places some channels. */
+/* Transposes sixteen places back, for some channels. */
 static inline void FN(turn_back)(const float *tile, float16 *of) {
 #if SIDE == 16
 #pragma unroll
@@ -170,7 +172,7 @@ static inline void FN(turn_back)(const float *tile, float16 *of) {
 #endif
 }
 
-/* The block's `rows` channels of n places that follow each other. */
+/* Stores the block's `rows` channels of n consecutive places. */
 APART static void FN(finish)(const float *tile, int rows, int n, __global STORAGE(OUT) * y, const index8_t y_s,
                              const index_t batch, const index_t row0, const index_t column0 EPILOGUE_ARGS) {
   int done = 0;
@@ -232,7 +234,7 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
   const int2 held0 = (int2)(0), held = size;
 #else
   float source[SOURCE] ALIGNED;
-  /* What of the source any of the places needs. */
+  /* Range of the source that any of the places reads. */
   const int2 reach = (window - 1) * delta, low = from * mul + add + min(reach, (int2)(0));
   const int2 high = (to - 1) * mul + add + max(reach, (int2)(0));
   const int2 held0 = min(max(low, (int2)(0)) / div, size);
@@ -269,7 +271,7 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
          a.shift + i0 * mul.y - held0.y, mul.y, held.y, i1 - i0, line + (i0 * div.y + k - from.y) * LANES,
          div.y * LANES);
       }
-      const bool whole = !Y_BLOCKED && to.y - from.y == result.y; /* lines that follow each other are one */
+      const bool whole = !Y_BLOCKED && to.y - from.y == result.y; /* contiguous lines are stored as one */
       if (!whole || l + 1 == to.x) {
         const int first_line = whole ? from.x : l;
         FN(finish)
@@ -296,9 +298,9 @@ GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_weights_depthwise
-/* To the weights; arguments are those of conv2d_weights.cl. A work-item does a block of channels for part.s0 lines of y,
- * those of all images counted, part.s1 at a time. The sums of three taps in each of three lines of the window stay in
- * registers for all of these lines. */
+/* Gradient with respect to the weights; arguments as in conv2d_weights.cl. A work-item computes a block of channels for
+ * part.s0 lines of y, counted over all images, part.s1 at a time. The sums of three taps in each of three lines of the
+ * window stay in registers for all of these lines. */
 #define AT_ONCE 3
 #define SUMS                                                                                                     \
   VECTOR sum[AT_ONCE][AT_ONCE];                                                                                  \
@@ -308,10 +310,10 @@ GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
   _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++)           \
       VSTORE(sum[r][t], 0, sums + (r * across + t) * LANES + k);
 
-/* `many` places of each of some lines, `by` and `next` apart, with their inputs in three lines of x, `down` apart, of which
- * `there` are. Place p has STEP apart from the next one's AT_ONCE inputs that follow each other; the first of all is at
- * `column`. RUN places' are read once. But for the first and the last ENDS of a line, whose `size` places are looked at,
- * x has all of them. */
+/* Adds `many` places of each of some lines of y (`by` apart), with their pixels in three lines of x (`down` apart; from
+ * line to line of y, `next`); `there` is the set of these that exist. Place p uses AT_ONCE consecutive pixels beginning
+ * at p * STEP; the first one is at `column`. RUN places share their loads. Except for the first and last ENDS pixels of
+ * a line (of `size`), all pixels must exist. */
 #define ADD_ARGS                                                                                                  \
   SOURCE_TYPE *x, int down, int next, SOURCE_TYPE *y, int by, int lines, int many, int column, int step, int move, \
       int size, uint there, int across, float *sums
@@ -343,7 +345,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
 ADD(FN(add), 7, 1)
 ADD(FN(add_by_2), 7, 2)
 
-/* Any places, one by one, inputs `move` apart. */
+/* Any places, one by one, with pixels `move` apart. */
 APART static void FN(add_places)(ADD_ARGS) {
   for (int k = 0; k < LANES; k += WIDTH) {
     SUMS
@@ -374,7 +376,7 @@ static void FN(add_any)(ADD_ARGS) {
 #undef PASS_ON
 }
 
-/* A block's sums to the weights of its channels, which lie one behind the other. */
+/* Stores a block's sums as weights, one channel after another. */
 APART static void FN(put_sums)(const float *sums, int across, int2 window, int channels, __global float *out) {
   const int taps = window.x * window.y;
   int tap = 0;
@@ -430,7 +432,7 @@ BODY(conv2d_weights_depthwise_item)(const int item, ARGS) {
         const int at = low + l * (int)map.s0 + r * (int)map.s2, reach = (lines - 1) * (int)map.s2;
         uint there = 0;
         for (int k = 0; k < lines; k++) there |= (uint)(at + k * (int)map.s2) < (uint)size.x ? 1u << k : 0;
-        /* So many lines that have all of the window's, or one that lacks some. */
+        /* several lines for which all lines of the window exist, or one line for which some do not */
         n = there == (1u << lines) - 1 ? clamp((size.x - 1 - at - reach) / (int)map.s0 + 1, 1, many - l) : 1;
         for (int t = 0; there && t < window.y; t += AT_ONCE)
           FN(add_any)

@@ -1,21 +1,20 @@
-/* Depthwise convolution and its derivatives on GPUs: each channel has a window of its own. A work-item has a strip, STRIP
- * places below each other in an image's column, so that neighbors read neighbors, what lies above each other is read
- * once, and places are found once for all of a strip. dims, taps and map: as in conv2d.cl.
+/* Depthwise convolution and its gradients on GPUs. A work-item computes a strip of STRIP consecutive places in a column
+ * of the image: neighboring items read neighboring pixels, lines that windows share are read once, and positions are
+ * computed once per strip. dims, taps and map as in conv2d.cl.
  *
- * TAPS, STEP: size and step of the window along both axes where that is a common one, without dilation, so that all loops
- * are unrolled and what is read stays in registers; 0: any window. */
-#define STRIP 7 /* images are often of 7, 14, 28, 56 or 112 lines */
+ * TAPS, STEP: size and stride of a square window without dilation, so that loops are unrolled and pixels stay in
+ * registers; 0: any window. */
+#define STRIP 7 /* images often have 7, 14, 28, 56 or 112 lines */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 
-/* Of work-item `at`, whose image has lines of `wide` places and `strips` strips in each column: its column, the plane, and
- * the strip's first line. */
+/* Column, plane and first line of work-item `at`, for lines of `wide` places and `strips` strips per column. */
 #define STRIP_OF(at, wide, strips)                                                              \
   const index_t rest = (at) / (wide), column = (at) - rest * (wide), plane = rest / (strips);   \
   const index_t first = (rest - plane * (strips)) * STRIP;
 
 #if TAPS
-/* The lines of the source that a strip reaches, each with what BODY makes of its TAPS pixels v from column x0 on: zeros where
- * there are none. All are read, at places that there are, so that none waits for another. */
+/* Loads the lines of the source that a strip reads, and applies BODY to each: TAPS pixels v from column x0 on, zeros in
+ * the padding. All are loaded, from clamped positions, so that no load depends on a branch. */
 #define REACHED ((STRIP - 1) * STEP + TAPS)
 #define LINES(x, base, y0, x0, high, wide, BODY)                                                     \
   _Pragma("unroll") for (int r = 0; r < REACHED; r++) {                                              \
@@ -32,7 +31,7 @@
 #endif
 
 #ifdef WANT_conv2d_depthwise_group
-/* taps: height and width of the kernel, the weights' stride of a channel, and how many taps lie between those that reach whole
+/* taps: height and width of the kernel, the weights' stride per channel, and the distance of taps that reach whole
  * places, along both axes. */
 KERNEL(conv2d_depthwise_group)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index_t total,
@@ -57,7 +56,7 @@ KERNEL(conv2d_depthwise_group)
   }
 #if TAPS
   float sum[STRIP];
-  /* Taps that go backwards are taken from the last one on. */
+  /* reversed taps are processed from the last one on */
   const bool back = map.s2 < 0;
   const index_t shift = back ? TAPS - 1 : 0, y0 = first * STEP + map.s1 - shift, x0 = column * STEP + map.s5 - shift;
   bool inside[TAPS];
@@ -75,7 +74,7 @@ KERNEL(conv2d_depthwise_group)
   for (int o = 0; o < STRIP; o++)
     if (o < many) PUT(o, sum[o])
 #else
-  /* Taps that reach a whole place come at a time, and so do those places: the first one is looked for. */
+  /* Only every `step`-th tap reaches a whole place; FIRST_OF finds the first one. */
 #define FIRST_OF(k, at, taps, step, delta, div)                          \
   while (k < (step) && ((at) + k * (delta)) % (div)) k++;                \
   if (k == (step)) k = (taps);
@@ -104,8 +103,8 @@ KERNEL(conv2d_depthwise_group)
 #endif
 
 #ifdef WANT_conv2d_weights_depthwise_group
-/* A team sums `chunk` strips of a channel, for all its weights or, of any window, for one of them: y is the derivative by the
- * convolution's result. `strips` are all of a channel's. */
+/* A team sums `chunk` of the `strips` strips of a channel: for all of its weights, or for any window one weight at a
+ * time. y is the gradient of the convolution's result. */
 KERNEL(conv2d_weights_depthwise_group)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps,
  const index8_t map, const index_t strips, const index_t chunk) {

@@ -1,18 +1,19 @@
-/* Convolution by discrete Fourier transforms of tiles, SIDE x SIDE places of the source each: in that base it is a
- * product of complex numbers for each frequency, or of matrices, [tiles, inner channels] by [inner channels, channels].
- * Lanes of a vector are channels. docs/layouts.md says how it is cut up, and how far off results may be.
+/* Convolution by Fourier transforms of tiles of SIDE x SIDE source places. For each frequency it is a complex product,
+ * or a complex matrix product [tiles, inner channels] by [inner channels, channels]. Vector lanes are channels.
+ * docs/layouts.md describes the division of work and the error bound.
  *
- * Of a real tile a spectrum holds half: columns 0 to SIDE / 2 of SIDE frequencies each; frequency i of column f is
- * number f * SIDE + i. A value is a vector of real parts and one of imaginary parts. */
+ * The spectrum of a real tile is stored as its columns 0 to SIDE / 2, with SIDE frequencies each; frequency i of column
+ * f has number f * SIDE + i. A value is a vector of real parts followed by one of imaginary parts. */
 #define ALIGNED __attribute__((aligned(64)))
 #define HALF    (SIDE / 2 + 1)
 #define FIRST   (SIDE / 8)
 #define VALUE  (2 * WIDTH)
-/* Of a column in private memory; an odd number of lines: what a row's frequencies become is not to meet in one set. */
+/* Size of a spectrum's column in private memory: an odd number of cache lines, to avoid set conflicts between the
+ * frequencies of a row. */
 #define COLUMN (SIDE * VALUE + 16)
 
 /* ---- transforms along a line ---- */
-/* cos(2 pi k / 64) of a quarter of a turn. */
+/* cos(2 pi k / 64) for a quarter turn. */
 __constant float FN(quarter)[17] = {
     1,            0.995184727f, 0.98078528f,  0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f, 0.707106781f,
     0.634393284f, 0.555570233f, 0.471396737f, 0.382683432f, 0.290284677f, 0.195090322f, 0.0980171403f, 0};
@@ -28,7 +29,7 @@ static inline float FN(cosine)(int k) {
     (a) += (b);                  \
     (b) = less;                  \
   }
-/* Transforms of four values from `at` on, `step` apart, and of FIRST, at 0, 1, …: in place and in order. */
+/* Transforms of four values, `step` apart from `at` on, and of FIRST consecutive values; in place and in order. */
 static inline void FN(four)(VECTOR *re, VECTOR *im, const int at, const int step) {
   const int a = at, b = at + step, c = at + 2 * step, d = at + 3 * step;
   BUTTERFLY(re[a], re[c])
@@ -71,8 +72,8 @@ static inline void FN(eight)(VECTOR *re, VECTOR *im) {
   }
 #endif
 
-/* SIDE values, `step` floats apart, to values that are VALUE apart; real and imaginary parts exchanged on both sides it
- * goes the other way. It may end where it begins. */
+/* Transforms SIDE values, `step` floats apart, to values that are VALUE apart. Exchanging real and imaginary parts on
+ * both sides gives the inverse. Input and output may be the same. */
 APART static void FN(transform)(const float *re, const float *im, const int step, float *to_re, float *to_im) {
   float some[SIDE * VALUE] ALIGNED;
   for (int j = 0; j < 8; j++) {
@@ -107,8 +108,8 @@ APART static void FN(transform)(const float *re, const float *im, const int step
 }
 
 /* ---- tiles ---- */
-/* The spectrum of a tile, twice: two rows are the real and the imaginary parts of one. Rows outside of low to high are
- * zeros, and need not be there. */
+/* Spectrum of a real tile, with two rows as the real and imaginary parts of one complex row. Rows outside of [low,
+ * high) are zero and are not read. */
 APART static void FN(forward)(const float *places, const int low, const int high, float *spectrum) {
   float line[SIDE * VALUE] ALIGNED;
   for (int i = 0; i < SIDE; i += 2) {
@@ -137,8 +138,8 @@ APART static void FN(forward)(const float *places, const int low, const int high
   }
 }
 
-/* From the spectrum the rows of a tile, not divided: `many` of them and of their places, the first at `first`, to `to`,
- * where a place has sixteen floats. */
+/* Inverse transform without division: writes `many` rows and columns of a tile, beginning at `first`, to `to`, with
+ * sixteen floats per place. */
 APART static void FN(back)(float *spectrum, const int2 first, const int2 many, float *to) {
   float line[SIDE * VALUE] ALIGNED;
   for (int f = 0; f < HALF; f++) {
@@ -168,7 +169,7 @@ APART static void FN(back)(float *spectrum, const int2 first, const int2 many, f
 }
 
 #if defined WANT_conv2d_fft_places || defined WANT_conv2d_fft_depthwise
-/* Of a block of channels the places of a tile, zeros where the source ends, and their spectrum. */
+/* Loads a tile of a block of channels, with zeros outside of the source, and transforms it. */
 static void FN(tile_in)(const __global float *x, const int2 from, const int2 size, float *places, float *spectrum) {
   const int low = max(-from.x, 0), high = min(size.x - from.x, SIDE);
   for (int i = low / 2 * 2; i < min((high + 1) / 2 * 2, SIDE); i++)
@@ -182,9 +183,9 @@ static void FN(tile_in)(const __global float *x, const int2 from, const int2 siz
 #endif
 
 #ifdef WANT_conv2d_fft_weights
-/* Blocks of sixteen channels of the result, as products want them: (block, frequency, inner channel, real or imaginary
- * part, channel), divided by what all transforms multiply. A work-item does an inner channel of a block. The weights'
- * strides of channel and inner channel. */
+/* Transforms weights to (block of 16 output channels, frequency, inner channel, real or imaginary part, channel), and
+ * divides by the factor that the transforms accumulate. A work-item transforms an inner channel of a block. by_row,
+ * by_inner: the weights' strides. */
 #define ARGS                                                                                                        \
   ARG(const float, x), ARG(float, y), const int rows, const int inner, const int high, const int wide, const int by_row, \
       const int by_inner
@@ -220,15 +221,16 @@ KERNEL(conv2d_fft_weights)(ARGS) {
 #endif
 
 /* dims: images, channels, inner channels, height and width of the source and of the result. part: results of a tile
- * along both axes; the place of the first tile's first; the first tile and how many; frequencies of an item; the
- * sign of the weights' imaginary parts. first: where in a tile its results begin. */
+ * along both axes; source position of the first tile; the first tile and their number; frequencies of a work-item; sign
+ * of the weights' imaginary parts. first: offset in a tile at which its results begin. */
 #define TILE_OF(t)                                                                        \
   const int2 grid = ((int2)(dims.s5, dims.s6) + (int2)(part.s0, part.s1) - 1) / (int2)(part.s0, part.s1); \
   const int image = (t) / (grid.x * grid.y), at = (t) % (grid.x * grid.y);                \
   const int2 to = (int2)(at / grid.y, at % grid.y) * (int2)(part.s0, part.s1);
 
 #ifdef WANT_conv2d_fft_places
-/* (frequency, tile, block of inner channels, real or imaginary part, channel). A work-item does a block of a tile. */
+/* Output order: (frequency, tile, block of inner channels, real or imaginary part, channel). A work-item transforms a
+ * block of a tile. */
 #define ARGS ARG(const float, x), ARG(float, y), const index8_t dims, const index8_t part
 BODY(conv2d_fft_places_item)(const int item, ARGS) {
   const int blocks = (dims.s2 + 15) / 16, tiles = part.s5;
@@ -258,8 +260,8 @@ GROUP(1, 1, 1) KERNEL(conv2d_fft_places)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_fft_products
-/* Of PLACES tiles and a block of channels the sums over n inner channels; behind tile `last` there are none. Weights come
- * from afar: they are asked for two pages ahead. */
+/* Sums over n inner channels for PLACES tiles and a block of channels; tiles behind `last` do not exist. Weights are
+ * read from memory and prefetched two pages ahead. */
 APART static void FN(multiply)(const __global float *w, const __global float *x, const int pitch, const int last,
                                const int n, const float sign, __global float *y, const int y_pitch) {
   VECTOR re[PLACES], im[PLACES];
@@ -291,7 +293,7 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
     }
 }
 
-/* Both operands and the result as above. A work-item does some frequencies. */
+/* Operands and result in the orders above. A work-item computes some frequencies. */
 #define ARGS ARG(const float, x), ARG(const float, w), ARG(float, y), const index8_t dims, const index8_t part
 BODY(conv2d_fft_products_item)(const int item, ARGS) {
   const int panels = (dims.s1 + 15) / 16, inner = dims.s2, tiles = part.s5;
@@ -315,14 +317,14 @@ GROUP(1, 1, 1) KERNEL(conv2d_fft_products)(ARGS) {
 #endif
 
 #if defined WANT_conv2d_fft_results || defined WANT_conv2d_fft_depthwise
-/* ---- the result ----
- * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+/* ---- the result ---- The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the
+ * epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-/* Of a block of `rows` channels the results of a tile. */
+/* Stores the results of a tile for a block of `rows` channels. */
 APART static void FN(finish)(const float *tile, int rows, int2 many, int width, __global STORAGE(OUT) * y,
                              const index8_t y_s, const index_t batch, const index_t row0,
                              const index_t column0 EPILOGUE_ARGS) {
@@ -353,7 +355,6 @@ APART static void FN(finish)(const float *tile, int rows, int2 many, int width, 
 #endif
 
 #ifdef WANT_conv2d_fft_results
-/* A work-item does a block of a tile. */
 #define ARGS \
   ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part, const index8_t first, \
       const index8_t y_s EPILOGUE_ARGS
@@ -384,7 +385,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_fft_results)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_fft_depthwise
-/* Each channel has a window of its own. A work-item does a block of a tile. */
+/* Depthwise: transform, product and inverse transform in one launch. A work-item computes a block of a tile. */
 #define ARGS                                                                                                     \
   ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part,      \
       const index8_t first, const index8_t y_s EPILOGUE_ARGS

@@ -1,16 +1,16 @@
-/* Convolution by windows of one place, step 1, where image and result lie in blocks of 16 channels: places by inner
- * channels times inner channels by channels of the result, in which nothing is copied. */
+/* 1 x 1 convolution without stride, where image and result are in blocks of 16 channels: a matrix product of places by
+ * inner channels, without copies. */
 #ifdef WANT_conv2d_flat
-/* For a core with vectors of WIDTH floats, which lie along the channels of the result. Registers hold a tile of PLACES
- * places by a panel of channels. Places follow each other in a block, 16 floats apart: so one register and constants
- * address all of a tile, where copies of places, which `direct` makes, need a register for each. A step of the inner
- * axis is a broadcast for each place and a vector of weights for each vector of the panel, read as they lie.
+/* For CPUs with vectors of WIDTH floats, which hold channels of the result. The register tile is PLACES places by a
+ * panel of channels. The places of a tile are contiguous in a block, 16 floats apart, so that one register and constant
+ * offsets address them all; `direct` needs a register per place. A step of the inner axis broadcasts one value per
+ * place and loads one vector of weights per vector of the panel, both in place.
  *
- * A work-item does some tiles of all images' by some panels. Its part of the image stays in the second cache; the first
- * panel asks for it a tile ahead. While a panel is multiplied the next one is asked for, by the first tile of all its own.
+ * A work-item computes some tiles of all images by some panels. Its part of the image stays in L2; the first panel
+ * prefetches it one tile ahead. While a panel is multiplied, its tiles prefetch the next one.
  *
- * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of an item. An element of y,
- * and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
+ * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of a work-item. The element
+ * of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
 #define PANEL   (VECTORS * WIDTH)
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
@@ -22,7 +22,7 @@
   __global float *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,        \
       const index_t column0, const index_t columns EPILOGUE_ARGS
 
-/* What a tile is written over, and what its epilogue reads. */
+/* Prefetches what a tile overwrites, and what its epilogue reads. */
 APART static void FN(ask)(OUT_ARGS) {
   EPILOGUE_USE
   for (index_t row = row0; row < row0 + rows; row += 16)
@@ -43,8 +43,8 @@ APART static void FN(finish)(const float *tile, OUT_ARGS) {
     }
 }
 
-/* `runs` blocks of x, `apart`; at each so many `lines` from `ahead` on are asked for, and where x is `fresh` what the next
- * tile reads. */
+/* Multiplies `runs` blocks of x, `apart` floats apart; per block it prefetches `lines` cache lines from `ahead` on,
+ * and, if x is `fresh`, what the next tile reads. */
 #define TILE(name, places)                                                                                       \
   APART static void FN(name)(const __global float *w, const __global float *x, const long apart, const int runs, \
                              const __global float *ahead, const int lines, const bool fresh, float *tile) {      \

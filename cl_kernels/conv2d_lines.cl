@@ -1,9 +1,9 @@
-/* Convolution into few channels and its derivatives: vectors lie along the columns of the result, or along the
- * places that are summed, so that no lane is empty where there are fewer channels than lanes. */
+/* Convolution with few output channels, and its gradient with respect to the weights. Vectors hold columns of the
+ * result, or the places that are summed, so that lanes are used even if there are fewer channels than lanes. */
 #define ALIGNED __attribute__((aligned(64)))
 
 #if defined(WANT_conv2d_lines) || defined(WANT_conv2d_weights_lines)
-/* A line of n places. */
+/* Copies a line of n places. */
 APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
   int i = 0;
   for (; n >= 8 && i < n; i += 8) { /* the last eight end with the line */
@@ -16,23 +16,24 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
 #endif
 
 #ifdef WANT_conv2d_lines
-/* Forward and to the data; dims and map are those of conv2d.cl, mul is 1 and div at most 2. A tile is ROWS channels by
- * COLUMNS columns of one line, or of each second one: a step of the inner axis is a broadcast for each channel and a
- * vector of places for each vector of columns. A work-item does some lines of some images. It copies the weights, ROWS
- * channels beside each other, and of each image the lines that it needs, with zeros at their ends; taps in lines that
- * there are not are left out. taps: height and width of the kernel; the weights' strides of group, row and inner
- * channel. part: images and lines of a work-item; from line to line of the copy, and the zeros before each. */
+/* Convolution and its gradient with respect to the input; dims and map as in conv2d.cl, with mul 1 and div at most 2. A
+ * tile is ROWS channels by COLUMNS columns of one line, or of every second column; a step of the inner axis broadcasts
+ * a weight per channel and loads a vector of pixels per vector of columns. A work-item computes some lines of some
+ * images. It copies the weights, ROWS channels side by side, and for each image the lines that it needs, padded with
+ * zeros; taps in lines outside of the source are skipped. taps: height and width of the kernel; the weights' strides
+ * for group, row and inner channel. part: images and lines of a work-item; line pitch of the copy; zeros before each
+ * line. */
 #define COLUMNS (VECTORS * WIDTH)
 
-/* An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+/* The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
-/* A tile: of each of `inner` channels of the source, `plane` apart, `many` lines of taps, `move` apart; in the weights a
- * channel is `apart` from the next, and lines and taps of one are `step` apart. */
+/* Computes a tile: sums over `inner` channels of the source, `plane` apart, and over lines and taps of the window
+ * (`many`), `move` apart. In the weights, channels are `apart` and taps `step` apart. */
 APART static void FN(multiply)(const float *w, int apart, int2 step, const float *x, int inner, int plane, int2 many,
                                int2 move, float *tile) {
   VECTOR sum[ROWS][VECTORS];
@@ -45,7 +46,7 @@ APART static void FN(multiply)(const float *w, int apart, int2 step, const float
       const float *own = w + l * step.x, *from = x + l * move.x;
 #pragma clang loop unroll(disable)
       for (int k = 0; k < many.y; k++, own += step.y, from += move.y) {
-#if VECTORS > ROWS /* the fewer of both stay in registers */
+#if VECTORS > ROWS /* whichever are fewer stay in registers */
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) {
           const VECTOR one = VLOAD(v, from);
@@ -69,7 +70,7 @@ APART static void FN(multiply)(const float *w, int apart, int2 step, const float
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, tile);
 }
 
-/* `rows` channels, of `n` columns: from one tile, or by turns from two. */
+/* Stores `rows` channels of `n` columns, from one tile, or alternately from two. */
 APART static void FN(finish)(const float *tile, int tiles, int rows, int n, __global STORAGE(OUT) * y,
                              const index8_t y_s, const index_t batch, const index_t row0,
                              const index_t column0 EPILOGUE_ARGS) {
@@ -101,7 +102,7 @@ APART static void FN(finish)(const float *tile, int tiles, int rows, int n, __gl
   }
 }
 
-/* The weights of a group: tile by tile, for each inner channel and tap ROWS of its rows, the last one again. */
+/* Copies the weights of a group: per tile, inner channel and tap, ROWS rows; the last row is repeated. */
 APART static void FN(copy_weights)(const __global STORAGE(T) * w, int rows, int inner, int taps, int by_row,
                                    int by_inner, float *to) {
   for (int row0 = 0; row0 < rows; row0 += ROWS)
@@ -113,7 +114,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int rows, int 
       }
 }
 
-/* Along one axis, whether tap k of a result `at` the place of its first one is in the source, and where. */
+/* True if tap k of a result exists in the source, along one axis; `at` is the position of tap 0. */
 static inline bool FN(there)(int at, int k, int delta, int div, int size) {
   const int from = at + k * delta;
   return from >= 0 && from % div == 0 && from / div < size;
@@ -135,7 +136,7 @@ BODY(conv2d_lines_item)(const int item, ARGS) {
   const int reach = (kernel_size.x - 1) * delta.x;
   const int from = min(max(line0 + add.x + min(reach, 0), 0) / div.x, size.x);
   const int held = max(min((max(end - 1 + add.x + max(reach, 0), -div.x) + div.x) / div.x, size.x) - from, 0);
-  /* Each result has every tap, or every second one. */
+  /* every tap, or every second one */
   const int2 every = select((int2)(1), div, delta % div != 0), move = delta * every / div;
   const int plane = held * pitch, grid = (result.y + div.y - 1) / div.y;
   USE(const STORAGE(T), x);
@@ -189,9 +190,10 @@ GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_weights_lines
-/* To the weights; arguments are those of conv2d_weights.cl. Lines of all rows of y and of a channel of x are copied,
- * part.s2 apart, with zeros around, so that a tap reads x from a place of its own on; a tile is ROWS rows by two taps.
- * part: lines at a time and how often in a work-item; from line to line of the copies; zeros before each line of x. */
+/* Gradient with respect to the weights; arguments as in conv2d_weights.cl. The lines of all rows of y and of one
+ * channel of x are copied with a common pitch of part.s2, padded with zeros, so that each tap is an offset into x. A
+ * tile is ROWS rows by two taps. part: lines at a time; how many times per work-item; pitch; zeros before each line of
+ * x. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part

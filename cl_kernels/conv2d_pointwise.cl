@@ -1,22 +1,22 @@
-/* Convolution by windows of one place, step 1: for each image, weights [rows, inner] by an image's [inner, places], dense.
- * Vectors lie along the places, of which a channel of the image has many side by side. */
+/* 1 x 1 convolution without stride: per image, weights [rows, inner] times image [inner, places], dense. Vectors hold
+ * places. */
 #ifdef WANT_conv2d_pointwise
-/* For a core with vectors of WIDTH floats. Registers hold a tile of ROWS channels of the result by VECTORS vectors of
- * places: a step of the inner axis is a broadcast for each row and a load for each vector. Weights lie in panels of ROWS
- * rows, side by side for each inner channel.
+/* For CPUs with vectors of WIDTH floats. The register tile is ROWS channels of the result by VECTORS vectors of places;
+ * a step of the inner axis broadcasts one weight per row and loads one vector of pixels per vector. Weights are in
+ * panels of ROWS rows, interleaved per inner channel.
  *
- * A work-item does some panels of rows of some places of an image, plan.s2 places at a time, which go by for each panel:
- * so a row of the result is written from end to end, where many rows by a tile's columns would be lines of many pages. The
- * image is copied tile by tile, as the first panel reads it: its channels may lie a power of two apart. Where ASKED is above
- * 0 it is not: tile by tile all panels read places where they lie, ask for ASKED vectors of the next tile's, until all are,
- * and for the next panel's lines of the result. PAST: a plain result larger than the caches is written past them.
+ * A work-item computes some panels of rows for some places of an image, plan.s2 places at a time for each panel, so
+ * that rows of the result are written contiguously rather than as short lines on many pages. The first panel copies the
+ * image tile by tile, since its channels may be a power of two apart. If ASKED is not 0, nothing is copied: all panels
+ * read a tile in place, and each prefetches ASKED vectors of the next tile, until all are, and the next panel's lines
+ * of the result. PAST: a plain result that exceeds the caches is stored non-temporally.
  *
- * sizes: images, rows, inner, places. plan: parts of the rows and of the places; places at a time; floats of `space` for a
- * work-item. An element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column *
- * s7. */
+ * sizes: images, rows, inner, places. plan: parts of the rows and of the places; places at a time; floats of `space`
+ * per work-item. The element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 +
+ * column * s7. */
 #define COLUMNS (VECTORS * WIDTH)
 #define ROW(row) (((row) >> 4) * y_s.s4 + ((row) & 15) * y_s.s6)
-/* Their number is an argument: loops up to that stay loops, which have the sums in memory. */
+/* The bound is a parameter: a loop up to it would not be unrolled, and would keep the sums in memory. */
 #define EACH_VECTOR _Pragma("unroll") for (int v = 0; v < VECTORS; v++) if (v < vectors)
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
@@ -29,7 +29,7 @@
       const index_t rows, const index_t columns EPILOGUE_ARGS
 #define OUT_PASS y, y_s, batch, row0, column0, rows, columns EPILOGUE_PASS
 
-/* A tile that is not whole, or has an epilogue: its rows are `wide` apart. */
+/* Stores a partial tile, or one with an epilogue; its rows are `wide` apart. */
 APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
   EPILOGUE_USE
   for (index_t k = 0; k < rows; k++, tile += wide) {
@@ -53,9 +53,9 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
   }
 }
 
-/* `fresh`: the image's vectors are read where they lie, channels `apart`, and put down in `copy`. What is read later is
- * asked for: so many vectors from `soon` of each channel, and lines of the result from `next` on. Of the columns the first
- * `skip` are another tile's. */
+/* Computes a tile. `fresh`: the pixels are read in place, with channels `apart`, and stored to `copy`. Prefetches
+ * vectors from `soon` of each channel, and lines of the result from `next`. The first `skip` columns belong to another
+ * tile. */
 __attribute__((always_inline)) static inline void
 FN(tile)(const int vectors, const bool fresh, const __global float *w, const __global float *x, const index_t apart,
          __global float *copy, index_t depth, const __global float *soon, const index_t along,
@@ -65,7 +65,7 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
     EACH_VECTOR {
-      if ((SHALLOW || ASKED) && !PAST) SOON(next + r * y_s.s6 + v * WIDTH); /* else there is time after the tile */
+      if ((SHALLOW || ASKED) && !PAST) SOON(next + r * y_s.s6 + v * WIDTH); /* otherwise there is time after the tile */
       sum[r][v] = 0;
     }
 #pragma unroll 4
@@ -113,7 +113,7 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
   FN(finish)(tile + skip, vectors * WIDTH, OUT_PASS);
 }
 
-/* Of an image with less than a vector of places, with zeros behind them. */
+/* Copies an image with fewer places than a vector, padded with zeros. */
 APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t columns, index_t inner,
                                 __global float *to) {
   for (; inner; inner--, x += apart, to += WIDTH)
@@ -134,7 +134,7 @@ APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t 
   ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(OUT), y), SPACE_ARG const index8_t sizes, \
       const index8_t plan, const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_pointwise_item)(const long item, ARGS) {
-  enum { FORESEEN = 8 }; /* channels of the first places, which nobody asked for before */
+  enum { FORESEEN = 8 }; /* channels of the first tile, which was not prefetched */
   const index_t all_rows = sizes.s1, inner = sizes.s2, places = sizes.s3, down = plan.s0, across = plan.s1;
   if (down == 0 || item >= (long)down * across * sizes.s0) return;
   const index_t batch = (index_t)(item / (down * across)), down_at = (index_t)(item % down);
@@ -150,7 +150,7 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
   x += batch * inner * places;
   y += batch * y_s.s5;
   space += item * plan.s3;
-  for (index_t k = 0; ASKED && k < inner; k++) /* nobody asked for the first tile */
+  for (index_t k = 0; ASKED && k < inner; k++) /* prefetches the first tile */
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) SOON(x + begin + k * places + v * WIDTH);
   for (index_t from = begin; from < end; from += plan.s2) {
@@ -159,7 +159,8 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
       const index_t row0 = p * ROWS, rows = min((index_t)ROWS, all_rows - row0), since = p - panel0;
       const __global float *panel = w + row0 * inner;
       const bool fresh = !ASKED && since == 0, several = plan.s2 > COLUMNS, alone = panel1 - panel0 <= VECTORS;
-      /* A panel that copies asks for the next tile's places, or leaves that to those after it, a vector each; then weights. */
+      /* A panel that copies prefetches the next tile's pixels, or leaves that to the panels after it, a vector each;
+       * then weights. */
       const index_t asked = ASKED ? since * ASKED : since - 1;
       const bool weights = asked >= VECTORS || (several && !fresh);
       const index_t first = several || alone ? COLUMNS : 0, shared = plan.s2 + asked * WIDTH;
@@ -177,9 +178,9 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
           TILE(VECTORS, true, 0, COLUMNS);
         else
           TILE(VECTORS, false, 0, COLUMNS);
-      for (; c < to; c += WIDTH, copy += ASKED ? 0 : WIDTH * inner) { /* the last vector begins before, where there is room */
+      for (; c < to; c += WIDTH, copy += ASKED ? 0 : WIDTH * inner) { /* the last vector overlaps, if there is room */
         index_t columns = min((index_t)WIDTH, to - c), skip = min((index_t)WIDTH - columns, c);
-        if (PLAIN && c - skip >= begin) { /* and stores the same again */
+        if (PLAIN && c - skip >= begin) { /* and stores the same values again */
           c -= skip;
           columns += skip;
           skip = 0;

@@ -1,9 +1,9 @@
-/* What the windows of a convolution read, as a matrix for a product: a row for each tap of each channel, with what it
- * finds from each place, zeros beyond the edges.
+/* im2col: the pixels that a convolution's windows read, as a matrix with a row per tap and channel and a column per
+ * place; zeros in the padding.
  *
- * dims: images, channels, height and width of the kernel, of the source, of the places. window: height and width of the
- * steps, of the padding before, of the dilation; how far apart images and rows begin in y. A work-item does a part of
- * some lines of taps: part: lines of taps; of places lines and columns. */
+ * dims: images, channels, height and width of the kernel, of the source, of the places. window: strides, padding
+ * before, and dilation of height and width; distances of images and of rows in y. A work-item computes a part of some
+ * lines of taps; part: lines of taps; lines and columns of places. */
 #ifdef WANT_conv2d_unfold
 
 APART static void FN(clear)(__global float *to, int many) {
@@ -13,7 +13,7 @@ APART static void FN(clear)(__global float *to, int many) {
   for (; i < many; i++) to[i] = 0;
 }
 
-/* So many that are `step` apart. Vectors reach no further than the next one. */
+/* Copies `many` values that are `step` apart; vectors reach no further than the next one. */
 APART static void FN(take)(const __global float *from, int many, int step, __global float *to) {
   int i = 0;
   for (; step == 1 && i + 16 <= many; i += 16) vstore16(vload16(0, from + i), 0, to + i);
@@ -24,7 +24,7 @@ APART static void FN(take)(const __global float *from, int many, int step, __glo
   for (; i < many; i++) to[i] = from[i * step];
 }
 
-/* Of `many` places that begin at `shift` those from the first result that lies in the source to the end of them. */
+/* Range of the `many` places, beginning at `shift`, that lie in the source. */
 static inline int2 FN(inside)(int shift, int step, int size, int many) {
   const int first = clamp((step - 1 - shift) / step, 0, many);
   return (int2)(first, size > shift ? clamp((size - shift + step - 1) / step, first, many) : first);

@@ -1,11 +1,11 @@
-/* The derivative of convolutions by their weights: a sum over all places of images.
+/* Gradient of convolutions with respect to the weights: sums over all places of all images.
  *
- * map: (mul, add, delta, div) of height, then of width: to a place p of y and a tap k belongs the place
- * p * mul + add + k * delta of x, where that is inside of it.
+ * map: (mul, add, delta, div) of height, then of width. The place p of y and the tap k read the place p * mul + add + k
+ * * delta of x, if it exists.
  *
- * x is the convolution's source and y its result; dims: images, groups, rows (channels of y per group), inner (of x),
- * height and width of x and of y. taps: height and width of the kernel, and how many parts the sums are cut into; `out`
- * holds them all, part by part. */
+ * x is the convolution's source, and y the gradient of its result. dims: images, groups, rows (channels of y per
+ * group), inner (of x), height and width of x, then of y. taps: height and width of the kernel; number of parts of the
+ * sums. `out` holds all parts, one after another. */
 #ifdef WANT_conv2d_weights_ref
 KERNEL(conv2d_weights_ref)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps,
@@ -37,18 +37,16 @@ KERNEL(conv2d_weights_ref)
 #endif
 
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns)
-/* ---- lines of images ----
- * Places of the result are numbered along lines of `pitch` and images of `high` lines, with so many more than there are
- * that a tap moves all of them by the same distance: what lies between the lines of the source is zeros, and places
- * between those of the result count for nothing. So the lines of the source that a strip of places needs are copied to
- * private memory once, whatever the number of taps (those of a stride above 1 apart by their remainder), and what a tap
- * needs is there at a distance. Offsets are of 32 bits. */
-/* Rounded down, and what is left, for a positive divisor. */
+/* ---- lines of images ---- Places of the result are numbered along padded lines of `pitch` places and images of `high`
+ * lines, such that a tap is a constant offset: padding between the lines of the source is zero, and places between the
+ * lines of the result do not count. The lines that a strip of places needs are therefore copied to private memory once
+ * for all taps (with a stride, one copy per remainder), and each tap reads them at an offset. Offsets have 32 bits. */
+/* Floor division and its remainder, for a positive divisor. */
 static inline int FN(line_down)(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
 static inline int FN(line_rest)(int a, int b) { return a - FN(line_down)(a, b) * b; }
 
-/* Along one axis, taps [tap, tap + n) move by shift + tap * delta, in steps of `mul`: how many remainders there are,
- * the least place, the span of them. */
+/* Taps [tap, tap + n) along one axis move by shift + tap * delta, in units of `mul`: number of different remainders,
+ * the least position, and the span of positions. */
 typedef struct {
   int kinds, least, span;
 } FN(line_reach);
@@ -59,8 +57,7 @@ static inline FN(line_reach) FN(line_reach_of)(int shift, int delta, int mul, in
   return r;
 }
 
-/* Places from the beginning of a line to that of the next. Zeros at a line's end serve as those at the next one's
- * beginning. */
+/* Pitch of lines. Zeros at the end of a line also serve as those at the beginning of the next one. */
 static inline int FN(line_pitch_of)(int grid, int size, int shift, int delta, int mul, int taps) {
   if (taps <= 0) return grid;
   const FN(line_reach) r = FN(line_reach_of)(shift, delta, mul, 0, taps);
@@ -68,7 +65,7 @@ static inline int FN(line_pitch_of)(int grid, int size, int shift, int delta, in
   return grid + r.span - clamp(zeros, 0, r.span);
 }
 
-/* Of `length` places from `first` on, those that the source has, as pieces that lie behind each other there. */
+/* Divides `length` places from `first` on into contiguous pieces that exist in the source. */
 __attribute__((noinline)) static int FN(line_pieces)(int first, int length, int pitch, int high, int2 least, int2 rest,
                                                  int2 mul, int2 size, int images, int image, int count, int *to,
                                                  int *from, int *many) {
@@ -90,8 +87,8 @@ __attribute__((noinline)) static int FN(line_pieces)(int first, int length, int 
   return count;
 }
 
-/* The pieces of all kinds of lines, by the remainders of their first taps' moves `e`; the lines of a channel lie behind
- * each other. */
+/* The pieces for all kinds of lines, which differ in the remainder of the first taps' offsets `e`. The lines of a
+ * channel are consecutive. */
 static inline int FN(line_pieces_of_kinds)(int first, int length, int pitch, int high, FN(line_reach) ry,
                                            FN(line_reach) rx, int2 e, int2 move, int2 mul, int2 size, int images,
                                            int image, int *to, int *from, int *many) {
@@ -107,7 +104,7 @@ static inline int FN(line_pieces_of_kinds)(int first, int length, int pitch, int
   return count;
 }
 
-/* Where tap (a, b) of those that move by e + (a, b) * move begins, among the lines of a channel. */
+/* Start of tap (a, b), which moves by e + (a, b) * move, in the lines of a channel. */
 static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, FN(line_reach) ry, FN(line_reach) rx,
                                     int length, int pitch) {
   return (a % ry.kinds * rx.kinds + b % rx.kinds) * length +
@@ -116,14 +113,14 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 #endif
 
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns) || defined(WANT_conv2d_weights_flat)
-/* For a core with vectors of WIDTH floats. */
+/* For CPUs with vectors of WIDTH floats. */
 #define ALIGNED __attribute__((aligned(64)))
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (ROWS * PANEL)
 #ifndef STRIDE
 #define STRIDE 1
 #endif
-#define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* no power of two, so that lines do not meet in a cache */
+#define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* not a power of two, to avoid cache set conflicts */
 
 APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, const int *to, const int *from,
                            const int *many, float *out) {
@@ -148,22 +145,23 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, c
   }
 }
 
-/* part: places of a strip, strips of a part, rows, channels, lines of taps and taps of a line of a block. */
+/* part: places of a strip; strips of a part; rows, channels, lines of taps and taps per line of a block. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part
 #endif
 
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
-/* Eight places from p on; nothing behind the last of them is read. */
+/* Eight places from p on, reading nothing behind the last of them. */
 #if STRIDE == 2
 #define READ8(p) ((float8)(LOADN(8, T, p, 0).even, LOADN(8, T, p, 7).odd))
 #else
 #define READ8(p) LOADN(8, T, p, 0)
 #endif
 
-/* Beyond the last row it is copied again; beyond the last place there is room for 8. `room` is how many elements there
- * are from y on. Eight rows go by at a time, from end to end: of more nobody fetches ahead. */
+/* Transposes rows of y. The last row is repeated up to a whole panel, and up to 8 places beyond the last are written.
+ * `room` is the number of elements from y on. Reads eight rows at a time contiguously, since hardware prefetches no
+ * more streams. */
 APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pitch, int rows, int many, float *to) {
   int whole = 0;
   while (whole < many && (min(rows, PANEL) - 1) * pitch + STRIDE * (whole + 7) + 1 <= room) whole += 8;
@@ -188,9 +186,9 @@ APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pit
 #endif
 
 #ifdef WANT_conv2d_weights_vec
-/* A block of rows x (channels and taps) is one work-item's, for the strips of one part. y is copied by places, PANEL
- * rows beside each other; a column, which is a channel and a tap, reads x from its own beginning among the lines. Places
- * go by in runs, for with a number for each of them the compiler keeps more than there are registers. */
+/* A work-item computes a block of rows x (channels and taps) from the strips of one part. y is transposed, PANEL rows
+ * side by side. A column, which is a channel and a tap, reads x from its own offset in the lines. Places are processed
+ * in runs, since an index for each of them would exceed the registers. */
 APART static void FN(multiply)(const float *x, const int *at, const int *run, const int *many, int runs, const float *y,
                                bool first, float *c) {
   VECTOR sum[ROWS][VECTORS];
@@ -281,7 +279,7 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
      sums + (b * tiles + t) * TILE);
   }
   const int all_columns = dims.s3 * taps.s0 * taps.s1;
-  const bool whole = n_taps == taps.s0 * taps.s1; /* then columns lie side by side */
+  const bool whole = n_taps == taps.s0 * taps.s1; /* then columns are contiguous */
   for (int r = 0; r < n_rows; r += 8) {
     const float *from_rows = sums + r / PANEL * tiles * TILE + r % PANEL;
     __global float *to = out + (own * all_rows + group * (int)dims.s2 + row0 + r) * all_columns;
@@ -318,7 +316,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 #define B            const float
 #define LANES(p, v)  VLOAD(v, b + (p) * b_by)
 #endif
-/* One tile; `whole`: of all its rows and lanes, which is most of them and needs no questions. */
+/* One tile; `whole`: it has all rows and lanes, as most do, and needs no tests. */
 __attribute__((always_inline)) static inline void
 FN(tile)(const bool whole, const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines, int step,
          B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch, __global float *out) {
@@ -379,10 +377,10 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
 #endif
 
 #ifdef WANT_conv2d_weights_columns
-/* For few places: they are summed at once, so that no sum waits in memory, and where the results are many it is they that
- * take the time. Columns, which are a channel and a tap, become lanes: the lines of a block's channels are copied, and
- * from them what each column reads, PANEL of them beside each other. Rows are channels of y, read where they are, and
- * results are stored as they lie. part: rows and channels of a block. */
+/* For few places: each sum is completed at once, so that no partial sums are stored. Columns, which are channels and
+ * taps, are lanes: the lines of a block's channels are copied, and from these, what each column reads, PANEL columns
+ * side by side. Rows are channels of y, read in place, and results are stored in order. part: rows and channels of a
+ * block. */
 BODY(conv2d_weights_columns_item)(const int item, ARGS) {
   const int rows = part.s0, channels = part.s1;
   if (rows == 0 || channels == 0) return;
@@ -418,7 +416,7 @@ BODY(conv2d_weights_columns_item)(const int item, ARGS) {
   for (int k = 0; k < columns; k += 8) {
     float *panel = turned + k / PANEL * space + k % PANEL;
     for (int p = 0; p < pieces; panel += many[p++] * PANEL)
-      for (int l = 0; l < many[p]; l += 8) { /* what is beyond the last place of a line the next line writes over */
+      for (int l = 0; l < many[p]; l += 8) { /* values beyond the end of a line are overwritten by the next line */
         float8 r[8];
 #pragma unroll
         for (int i = 0; i < 8; i++) r[i] = vload8(0, lines + at[k + i] + to[p] + l);
@@ -443,27 +441,27 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_columns)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_weights_flat
-/* For windows of one place without padding: a product of two matrices that both lie along the places, which are summed.
- * Channels of one operand, `b`, become lanes: a run of its places is copied, PANEL channels beside each other. Channels
- * of the other, `a`, are rows, read where they are. BLOCKED: both lie in blocks of 16 channels, of which a panel is one or
- * two, and are read where they are. Runs are pieces of a line, or lines that are one step apart;
- * without a stride an image is one line. A block of rows x channels is one work-item's, for the runs of one part. */
-/* Of a run: image, line, place. */
+/* For 1 x 1 windows without padding: a product of two matrices that are contiguous along the summed places. Channels of
+ * `b` are lanes: a run of its places is transposed, PANEL channels side by side. Channels of `a` are rows, read in
+ * place. BLOCKED: both are in blocks of 16 channels, one or two to a panel, and are read in place. Runs are pieces of a
+ * line, or lines that are a step apart; without a stride an image is one line. A work-item computes a block of rows x
+ * channels from the runs of one part. */
+/* Image, line and place of a run. */
 static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips) {
   return (int4)(run / (strips * cuts), run / strips % cuts * lines, run % strips * span, 0);
 }
 
 #if !BLOCKED
-/* Lines of a later tile or run are asked for while this one is multiplied: they lie too far apart to be foreseen. */
+/* Prefetches lines of a later tile or run during a multiplication; they are too far apart for hardware prefetching. */
 static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int step) {
   for (int line = 0; line < lines; line++)
     for (int i = 0; i < n; i += 16) SOON(p + line * step + i);
 }
 #endif
 
-/* sizes: images, groups, rows, channels, lines of an image, places of a line; a_by and b_by: the distances of images,
- * channels or blocks of them, lines and places; part: rows and channels of a block, places and lines of a run, runs of a
- * part, parts, from row to row of `out`. */
+/* sizes: images, groups, rows, channels, lines of an image, places of a line. a_by and b_by: distances of images, of
+ * channels or their blocks, of lines and of places. part: rows and channels of a block; places and lines of a run; runs
+ * of a part; parts; row pitch of `out`. */
 BODY(conv2d_weights_flat_item)
 (const int item, ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes,
  const index8_t by, const index8_t part) {
@@ -473,7 +471,7 @@ BODY(conv2d_weights_flat_item)
   const int row0 = item % down * rows, c0 = item / down % across * channels;
   const int group = item / (down * across) % sizes.s1, own = item / (down * across * sizes.s1);
   if (own >= part.s5) return;
-  const bool whole = sizes.s4 == 1; /* then lines of different images are one step apart */
+  const bool whole = sizes.s4 == 1; /* then lines of different images are a step apart */
   const int step = whole ? by.s0 : by.s2, b_step = whole ? by.s4 : by.s6;
   const int n_rows = min(rows, (int)sizes.s2 - row0), n_channels = min(channels, (int)sizes.s3 - c0);
   const int all = whole ? sizes.s0 : sizes.s4, cuts = (all + lines - 1) / lines, strips = (sizes.s5 + span - 1) / span;
@@ -486,7 +484,7 @@ BODY(conv2d_weights_flat_item)
 #if !BLOCKED
   const int room = sizes.s0 * by.s4, a0 = first_row * by.s1, b0 = first_lane * by.s5;
   const int tiles = (n_rows + ROWS - 1) / ROWS * ((n_channels + PANEL - 1) / PANEL);
-  const int share = (n_rows + n_channels + tiles - 1) / tiles; /* of rows and channels to come, for each tile */
+  const int share = (n_rows + n_channels + tiles - 1) / tiles; /* rows and channels that each tile prefetches */
   float turned[TURNED] ALIGNED;
 #endif
   for (int i = own * runs; i < last; i++) {

@@ -1,6 +1,7 @@
-/* The sums of conv2d_weights.cl and others, in parts, are added. */
-/* A work-item joins the parts of a piece of the results, whose rows are `pitch` apart in a part. Where `rows` are told, each
- * group of parts has so many of `columns`, and the results the other way round: a work-item does eight columns of one. */
+/* Adds the partial sums of conv2d_weights.cl and of other kernels. */
+/* A work-item adds the parts of a piece of the results, whose rows are `pitch` apart in a part. If `rows` is not 0,
+ * each group's parts are `rows` by `columns` and the results are transposed; a work-item then does eight columns of a
+ * group. */
 #define ARGS ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece, \
              const index_t rows, const index_t columns, const index_t pitch
 BODY(conv2d_weights_join_item)(const long item, ARGS) {
@@ -48,7 +49,7 @@ BODY(conv2d_weights_join_item)(const long item, ARGS) {
     float sum = 0;
 #ifdef CLADE_PROCESSOR
 #pragma clang loop vectorize(disable) unroll(disable)
-#else /* several parts are on their way at once */
+#else /* loads several parts at once */
 #pragma unroll 8
 #endif
     for (index_t k = 0; k < count; k++) sum += parts[k * part + from];

@@ -1,7 +1,7 @@
-/* Convolution by windows of 3 x 3, step 1, as Winograd's F(2x2, 3x3) and F(4x4, 3x3): OUT x OUT results at a time come
- * from TILE x TILE places of the source, TILE = OUT + 2. Places and weights are brought into another base, in which a
- * convolution is TILE x TILE products of matrices, [tiles, inner channels] by [inner channels, channels]; the products
- * are brought back. docs/layouts.md says which base and why, and how far off results may be. */
+/* 3 x 3 convolution without stride by Winograd's F(2x2, 3x3) and F(4x4, 3x3): OUT x OUT results are computed from TILE
+ * x TILE places of the source, TILE = OUT + 2. Transformed places and weights are multiplied point by point, as TILE x
+ * TILE matrix products [tiles, inner channels] by [inner channels, channels], and the products are transformed back.
+ * docs/layouts.md gives the interpolation points, the reasons, and the error bound. */
 #define ALIGNED __attribute__((aligned(64)))
 #define TILE    (OUT_SIDE + 2)
 #define TAPS    (TILE * TILE)
@@ -9,16 +9,16 @@
 #include "winograd_points.cl"
 
 #ifdef WANT_conv2d_winograd_weights
-/* Panels of BLOCK channels of the result, as the product wants them: (panel, tap, inner channel, channel). A work-item
- * does SOME inner channels of a panel, side by side, and then writes each tap's from end to end: taps lie so far apart,
- * by a power of two, that single lines of them all would meet in a set of each cache. The weights' strides of channel
- * and inner channel; `turned`: the window's last tap is its first; `past`: past the caches. */
+/* Transforms weights to panels of BLOCK output channels: (panel, tap, inner channel, channel). A work-item transforms
+ * SOME inner channels of a panel into private memory, and then writes each tap contiguously. Taps are a power of two
+ * apart, so writing single lines of all of them would map to one set of each cache. by_row, by_inner: the weights'
+ * strides; `turned`: windows are flipped; `past`: non-temporal stores. */
 #define APARTS (SOME * BLOCK + 16)
 #define ARGS                                                                                                   \
   ARG(const float, x), ARG(float, y), const int rows, const int inner, const int by_row, const int by_inner, \
       const int turned, const int past
 
-/* Of sixteen channels of the result and an inner one the nine weights, a channel in each lane. */
+/* Loads the nine weights of an inner channel for sixteen output channels, one per lane. */
 static inline void FN(windows)(const __global float *x, int lanes, int by_row, int turned, float16 *w) {
   float16 k[9];
   if (lanes >= 16) {
@@ -88,14 +88,15 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_winograd
-/* A work-item does strips of tiles, which are numbered through all images, and some panels of channels. What a strip's
- * places became stays in `source` while panels go by, some at a time: in private memory, SOURCE floats, or where so many
- * channels have no room there in scratch memory of the item's own, which strips follow each other in and a shared cache
- * holds. Their products are in `block` until they are brought back. Registers hold PLACES tiles by a panel of channels, as
- * in `direct`.
+/* A work-item processes strips of tiles, numbered over all images, for some panels of channels. A transformed strip
+ * stays in `source` while the panels are processed, some at a time: in private memory (SOURCE floats), or, with too
+ * many channels for that, in the work-item's workspace, which its strips share and a shared cache holds. Products are
+ * kept in `block` until they are transformed back. The register tile is PLACES tiles by a panel of channels, as in
+ * `direct`.
  *
- * dims: images, channels, inner channels, height and width of the source and of the result. part: tiles of a strip,
- * channels of an item, panels at a time; the place of the first tap of the first result; strips of an item. */
+ * dims: images, channels, inner channels, height and width of the source and of the result. part: tiles of a strip;
+ * channels of a work-item; panels at a time; source position of the first tap of the first result; strips of a
+ * work-item. */
 #define PANEL  (VECTORS * WIDTH)
 #define HERE
 #if SOURCE
@@ -129,7 +130,7 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 PLACES_OF(places_inside, __global)
 PLACES_OF(places_copied, HERE)
 
-/* Of a tile, all blocks of channels; zeros where the source ends. */
+/* Transforms a tile, for all blocks of channels; zeros outside of the source. */
 APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size, int blocks, KEPT float *to, int apart) {
   const bool inside = from.x >= 0 && from.y >= 0 && from.x + TILE <= size.x && from.y + TILE <= size.y;
   x += (from.x * size.y + from.y) * 16;
@@ -149,9 +150,9 @@ APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size,
   }
 }
 
-/* Of PLACES tiles and a panel the sums over n inner channels. A few tiles go through weights faster than memory gives
- * them: they are asked for two pages ahead. Of long strips what is multiplied next comes nearer meanwhile, a part of it by
- * each call: the tiles behind these, and weights from `later` on. */
+/* Sums over n inner channels for PLACES tiles and a panel. A few tiles use weights faster than memory delivers them, so
+ * these are prefetched two pages ahead. For long strips each call prefetches a part of what is multiplied next: the
+ * tiles behind these, and weights from `later` on. */
 APART static void COMMON(multiply)(const __global float *w, const KEPT float *x, int pitch, int last, long n,
                                const __global float *later, float *tile) {
   VECTOR sum[PLACES][VECTORS];
@@ -190,7 +191,7 @@ APART static void COMMON(multiply)(const __global float *w, const KEPT float *x,
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], 0, tile + (p * VECTORS + v) * WIDTH);
 }
 
-/* The results of a tile and a panel: (line, column, channel). */
+/* Transforms the products of a tile and a panel back: (line, column, channel). */
 APART static void COMMON(results)(const float *tile, int apart, float *to) {
   for (int v = 0; v < PANEL; v += WIDTH) {
     VECTOR some[OUT_SIDE][TILE];
@@ -212,7 +213,7 @@ APART static void COMMON(results)(const float *tile, int apart, float *to) {
 }
 #endif
 
-/* An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+/* The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
@@ -222,7 +223,7 @@ APART static void COMMON(results)(const float *tile, int apart, float *to) {
   __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, const index_t column0 EPILOGUE_ARGS
 #define OUT_PASS y, y_s, batch, row0, column0 EPILOGUE_PASS
 
-/* The rows of a panel from `from` on, one by one. */
+/* Stores the rows of a panel from `from` on, one by one. */
 APART static void FN(finish_some)(const float *tile, int from, int rows, int2 many, int width, OUT_ARGS) {
   EPILOGUE_USE
   for (int i = 0; i < many.x * many.y; i++)
@@ -274,7 +275,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
   w += (long)(row0 / PANEL) * TAPS * inner * PANEL;
   for (int strip = item % shares * part.s5; strip < min(strips, (int)(item % shares + 1) * (int)part.s5); strip++) {
     const int tile0 = strip * part.s0, tiles = min(part.s0, (index_t)(dims.s0 * each - tile0));
-    /* odd numbers of lines: what belongs to one place is not to meet in one set of the first cache */
+    /* odd numbers of cache lines, so that the taps of a tile are not in the same set of L1 */
     const int apart = tiles * pitch + 16, groups = (tiles + PLACES - 1) / PLACES, held = groups * PLACES * PANEL;
     for (int i = 0; i < tiles; i++) {
       const int t = tile0 + i, image = t / each, at = t % each;
@@ -323,11 +324,12 @@ GROUP(1, 1, 1) KERNEL(conv2d_winograd)(ARGS) {
 #undef PLACES_OF
 #endif
 
-/* ---- the derivative by weights: both operands in the base, a product of matrices for each tap, and back ---- */
+/* ---- gradient with respect to the weights: both operands are transformed, multiplied tap by tap, and transformed back
+ * ---- */
 #ifdef WANT_conv2d_winograd_taken
-/* Tiles of TAKEN x TAKEN places, four apart, in the base: (tap, block of 16 channels, tile, channel). A work-item does
- * `piece` tiles of a block. dims: images, blocks, height and width of an image, tiles along both, the first of them all
- * and how many; first: the place of the first tile's first. */
+/* Transforms tiles of TAKEN x TAKEN places, four apart, to (tap, block of 16 channels, tile, channel). A work-item does
+ * `piece` tiles of a block. dims: images, blocks, height and width of an image, tiles along both axes, first tile and
+ * number of tiles; first: position of the first tile. */
 #if TAKEN == 6
 #define TAKE_IN FROM_PLACES
 #else
@@ -382,10 +384,10 @@ KERNEL(conv2d_winograd_taken)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_winograd_products
-/* For each tap (row, lane) of `sum`: over all tiles a of channel `row` times b of channel `lane`, added to what `add`
- * says is there. Registers hold ROWS rows by BLOCKS blocks of lanes. A work-item does a block of rows and lanes of a
- * tap, DEPTH tiles at a time, so that those of a panel of lanes stay in the first cache while rows go by.
- * dims: rows, lanes, tiles, rows and lanes of an item, add; rows and lanes are whole blocks of 16, lanes of BLOCKS. */
+/* For each tap, sum[row, lane] is the sum over all tiles of a[row] times b[lane], added to the existing sum if `add`.
+ * The register tile is ROWS rows by BLOCKS blocks of lanes. A work-item computes a block of rows and lanes of a tap,
+ * DEPTH tiles at a time, so that a panel of lanes stays in L1 while the rows are processed. dims: rows, lanes, tiles;
+ * rows and lanes of a work-item; add. Rows are whole blocks of 16, lanes whole multiples of BLOCKS blocks. */
 #define VECTORS (BLOCKS * 16 / WIDTH)
 #define DEPTH   192
 APART static void FN(sums)(const __global float *a, const __global float *b, long apart, int n, bool add, long pitch,
@@ -446,8 +448,8 @@ KERNEL(conv2d_winograd_products)(ARGS) {
 #endif
 
 #ifdef WANT_conv2d_winograd_back
-/* From sums for each tap to windows. A work-item does 16 channels of a row. rows and inner: of w; all_rows and lanes: of
- * `sum`. */
+/* Transforms the sums of all taps back to windows. A work-item does 16 channels of a row. rows and inner: sizes of w;
+ * all_rows and lanes: sizes of `sum`. */
 #define ARGS \
   ARG(const float, sum), ARG(float, w), const index_t rows, const index_t inner, const index_t all_rows, const index_t lanes
 BODY(conv2d_winograd_back_item)(const long item, ARGS) {

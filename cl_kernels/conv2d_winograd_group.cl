@@ -1,22 +1,22 @@
-/* Convolution by windows of 3 x 3, step 1, as Winograd's F(2x2, 3x3) by work-groups: 2 x 2 results come from 4 x 4 places
- * by 16 products of matrices, [rows, inner channels] by [inner channels, tiles]. A group computes BM rows of BN tiles,
- * from BK inner channels at a time; tiles are numbered through all images. Each work-item has one tap of TM x TN of
- * them, and the group exchanges its products by local memory before they are brought back. */
+/* 3 x 3 convolution without stride on GPUs by Winograd's F(2x2, 3x3): 2 x 2 results are computed from 4 x 4 places by
+ * 16 matrix products, [rows, inner channels] by [inner channels, tiles]. A work-group computes BM rows of BN tiles, BK
+ * inner channels at a time; tiles are numbered over all images. Each work-item accumulates one tap of TM x TN of them,
+ * and the group exchanges the products in local memory before the inverse transform. */
 #include "winograd_points.cl"
 #define TILE   (OUT_SIDE + 2)
 #define TAPS   (TILE * TILE)
 #define DOWN   (BM / TM)
 #define ACROSS (BN / TN)
 #define ITEMS  (TAPS * DOWN * ACROSS)
-#if ROLLED /* on CPUs, where tests run it: PoCL compiles unrolled loops for seconds */
+#if ROLLED /* on CPUs, for tests: PoCL takes seconds to compile unrolled loops */
 #define UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("unroll")
 #endif
 
 #ifdef WANT_conv2d_winograd_group_weights
-/* To [inner channel, tap, row]. Both channels are filled up with zeros, to `all_inner` and `all_rows`: whole slices are
- * read. The weights' strides of row and inner channel; `turned`: the window's last tap is its first. */
+/* Transforms weights to [inner channel, tap, row], padded with zeros to `all_inner` and `all_rows`, so that slices are
+ * whole. by_row, by_inner: the weights' strides; `turned`: windows are flipped. */
 KERNEL(conv2d_winograd_group_weights)
 (ARG(const float, w), ARG(float, u), const index_t rows, const index_t inner, const index_t by_row,
  const index_t by_inner, const index_t all_rows, const index_t all_inner, const int turned) {
@@ -41,14 +41,14 @@ KERNEL(conv2d_winograd_group_weights)
 #endif
 
 #ifdef WANT_conv2d_winograd_group
-/* Rows and tiles of a work-item lie side by side in fours, which are read as vectors. */
+/* A work-item's rows and tiles are in groups of four adjacent ones, which are loaded as vectors. */
 #define FOURS(i, side, at) ((i) / 4 * 4 * (side) + (at) * 4)
-/* Of a slice: vectors of weights, and tiles of a channel, that an item brings. */
+/* Per work-item and slice: vectors of weights, and tiles of a channel, that it loads. */
 #define WEIGHTS (BK * TAPS * BM / 4 / ITEMS)
 #define PLACES  (BK * BN / ITEMS)
 #define CHANNEL(i) (id / BN + (i) * (ITEMS / BN))
 
-/* A tile's places, of which those exist whose bits are set; zeros elsewhere. */
+/* Loads a tile's places; bits of `there` mark those that exist, the others are zero. */
 static inline void FN(tile)(const __global float *x, const index_t width, const uint there, float d[TILE][TILE]) {
   UNROLL
   for (int i = 0; i < TILE; i++, x += width)
@@ -63,7 +63,7 @@ static inline uint FN(inside)(const int2 from, const int2 size) {
   }
   return bits;
 }
-/* In the base, to places `apart` in local memory. */
+/* Transforms a tile, and stores it to positions `apart` in local memory. */
 static inline void FN(bring)(const float d[TILE][TILE], __local float *to, const int apart) {
   float some[TILE][TILE];
   UNROLL
@@ -83,7 +83,7 @@ static inline void FN(bring)(const float d[TILE][TILE], __local float *to, const
     for (int j = 0; j < TILE; j++) to[(i * TILE + j) * apart] = lined[j];
   }
 }
-/* The results of a tile whose products lie `apart`. */
+/* Transforms a tile's products, which are `apart`, back to results. */
 static inline void FN(results)(const __local float *from, const int apart, float y[OUT_SIDE][OUT_SIDE]) {
   float some[OUT_SIDE][TILE];
   UNROLL
@@ -99,8 +99,8 @@ static inline void FN(results)(const __local float *from, const int apart, float
   for (int i = 0; i < OUT_SIDE; i++) TO_RESULTS(y[i], some[i])
 }
 
-/* dims: images, rows, inner channels, height and width of the source and of the result. `first`: the place of the first
- * tap of the first result. u is padded to all_rows. */
+/* dims: images, rows, inner channels, height and width of the source and of the result. first_line, first_place:
+ * position of the first tap of the first result. u is padded to all_rows. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 GROUP(ITEMS, 1, 1)
 KERNEL(conv2d_winograd_group)
@@ -116,7 +116,7 @@ KERNEL(conv2d_winograd_group)
   USE(STORAGE(OUT), y);
   __local float *left = room, *right = room + TAPS * BK * BM;
   const int tap = id / (DOWN * ACROSS), down_at = id / ACROSS % DOWN, across_at = id % ACROSS;
-  /* where the tile is whose places the item brings */
+  /* position of the tile that this item loads */
   const index_t own = tile0 + id % BN;
   const int2 from = (int2)((int)(own % each / wide) * OUT_SIDE + first_line, (int)(own % wide) * OUT_SIDE + first_place);
   const uint there = own < tiles ? FN(inside)(from, (int2)((int)dims.s3, (int)dims.s4)) : 0;
@@ -129,7 +129,7 @@ KERNEL(conv2d_winograd_group)
     UNROLL
     for (int j = 0; j < TN; j++) sum[i][j] = 0;
   const int slices = (int)((inner + BK - 1) / BK);
-  for (int s = -1; s < slices; s++) { /* of slice -1 there is nothing to multiply */
+  for (int s = -1; s < slices; s++) { /* slice -1 is only loaded */
     float4 weights[WEIGHTS];
     float places[PLACES][TILE][TILE];
     const bool more = s + 1 < slices;
@@ -161,11 +161,11 @@ KERNEL(conv2d_winograd_group)
         UNROLL
         for (int j = 0; j < TN; j++) sum[i][j] += row[i] * column[j];
     }
-    barrier(CLK_LOCAL_MEM_FENCE); /* nobody reads the slice any more */
+    barrier(CLK_LOCAL_MEM_FENCE); /* all items have read the slice */
     if (more) {
       UNROLL
       for (int i = 0; i < WEIGHTS; i++) {
-        __local float4 *to = (__local float4 *)left + id + ITEMS * i; /* a variable, or clang stores one by one */
+        __local float4 *to = (__local float4 *)left + id + ITEMS * i; /* a variable, or clang stores elements one by one */
         *to = weights[i];
       }
       UNROLL
@@ -174,7 +174,7 @@ KERNEL(conv2d_winograd_group)
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
-  /* two rows of each item at a time: as many as local memory has room for */
+  /* two rows of each item at a time, which is what local memory holds */
   UNROLL
   for (int p = 0; p < TM; p += 2) {
     UNROLL

@@ -1,7 +1,7 @@
-/* Softmax cross-entropy: a work-item does a row, 16 logits at a time; then one joins the rows' losses in their order. */
+/* Softmax cross-entropy: one work-item per row, 16 logits at a time; a second launch adds the rows' losses in order. */
 
 #ifdef WANT_cross_entropy_forward_rows
-/* Elements at..., -INFINITY from the row's end on. */
+/* Loads up to 16 elements; -INFINITY behind the end of the row. */
 static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, int left) {
   if (left >= 16) return LOAD16(T, x, at);
   float lane[16];
@@ -10,9 +10,8 @@ static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, int lef
   return vload16(0, lane);
 }
 
-/* The sum of exp(x - top) keeps the rounding errors of its additions (Knuth's two-sum), so that the 1 of the largest
- * logit can be taken off it: what is left is as exact as it is small, and so is the loss of a row that is nearly
- * certain. */
+/* The sum of exp(x - top) is compensated (Knuth's two-sum), so that the 1 of the largest logit can be subtracted
+ * without cancellation. The loss of a nearly certain row is then accurate too. */
 #define ARGS                                                                                                   \
   ARG(const STORAGE(T), x), ARG(const int, labels), ARG(float, losses), ARG(float, stats), const index_t rows, \
   const int classes, const float smoothing, const int ignore, const int ignored

@@ -1,4 +1,4 @@
-/* (softmax - target) times the gradient of the loss, by what the forward pass kept of each row. */
+/* (softmax - target) times the loss's gradient, from the statistics that the forward pass kept for each row. */
 #define ARGS                                                                                              \
   ARG(const STORAGE(T), x), ARG(const int, labels), ARG(const float, stats), ARG(const float, count),     \
   ARG(const float, dy), ARG(STORAGE(T), dx), const index_t rows, const int classes, const int per_sample, \
@@ -18,7 +18,7 @@ BODY(cross_entropy_grad_ref_item)(const long row, ARGS) {
   float d = per_sample ? dy[row] : dy[0] / fmax(count[0], 1.0f), at_label = 0;
   const bool skip = ignore && label == ignored, known = label >= 0 && label < classes;
   if (!skip && !known) d = NAN;
-  if (!skip && known) { /* 1 - softmax of the largest is known better than by their difference */
+  if (!skip && known) { /* for the largest logit, 1 - softmax is known more accurately than by subtraction */
     const float v = LOAD(T, x, base + label);
     const float p = v == top ? -others * scale : exp(v - top) * scale - 1.0f;
     at_label = (p + (smoothing - even)) * d;

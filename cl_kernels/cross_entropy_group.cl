@@ -1,9 +1,8 @@
-/* Softmax cross-entropy and its derivative by groups (prelude_group.cl): a team has a row, the losses of rows are added by
- * teams in parts, whose sums one team joins; of the derivative each item has four elements on end. */
+/* Softmax cross-entropy and its gradient on GPUs (prelude_group.cl): one team per row; teams add the rows' losses in
+ * parts, whose sums one team combines. For the gradient each work-item has four consecutive elements. */
 
 #ifdef WANT_cross_entropy_forward_group_rows
-/* The sum of exp(x - top) keeps the rounding errors of its additions, so that the 1 of the largest logit can be taken off
- * it: what is left is as exact as it is small. */
+/* The sum of exp(x - top) is compensated, so that the 1 of the largest logit can be subtracted without cancellation. */
 KERNEL(cross_entropy_forward_group_rows)
 (ARG(const STORAGE(T), x), ARG(const int, labels), ARG(float, losses), ARG(float, stats), const index_t rows,
  const index_t classes, const float smoothing, const int ignore, const int ignored) {
@@ -47,8 +46,9 @@ KERNEL(cross_entropy_forward_group_rows)
 #endif
 
 #ifdef WANT_cross_entropy_forward_group_join
-/* A part's losses, and how many labels are not ignored; or, FIRST 0, the sums and numbers of parts. DIRECT: their mean,
- * where it is wanted, and their number; else both for each part. A group is one team, which is spread. */
+/* Adds the losses of a part and counts its labels that are not ignored; with FIRST 0, adds the sums and counts of
+ * parts. DIRECT: the result is the mean, if wanted, and the count; otherwise sum and count per part. A group is one
+ * spread team. */
 KERNEL(cross_entropy_forward_group_join)
 (ARG(const float, losses),
 #if FIRST
@@ -97,7 +97,7 @@ KERNEL(cross_entropy_forward_group_join)
 #endif
 
 #ifdef WANT_cross_entropy_grad_group
-/* (softmax - target) times the gradient of the loss, by what the forward pass kept of each row. */
+/* (softmax - target) times the loss's gradient, from the statistics that the forward pass kept for each row. */
 KERNEL(cross_entropy_grad_group)
 (ARG(const STORAGE(T), x), ARG(const int, labels), ARG(const float, stats), ARG(const float, count),
  ARG(const float, dy), ARG(STORAGE(T), dx), const index_t total, const index_t classes, const int per_sample,
@@ -128,7 +128,7 @@ KERNEL(cross_entropy_grad_group)
         d = per_sample ? dy[row] : dy[0] / fmax(count[0], 1.0f);
         d = label >= 0 && label < classes ? d : NAN;
       }
-      /* 1 - softmax of the largest is known better than by their difference */
+      /* for the largest logit, 1 - softmax is known more accurately than by subtraction */
       const float v = lane[l], p = exp(v - top) * scale, less = v == top ? -others * scale : p - 1.0f;
       const float off = at == label ? less + (smoothing - even) : p - even;
       lane[l] = skip ? 0.0f : off * d;

@@ -1,5 +1,5 @@
-/* Dropout. Element i belongs to word i / 16 % 4 of Philox4x32-10 of (key, counter, i / 64 * 16 + i % 16), so that sixteen
- * neighbors are drawn as a vector. */
+/* Dropout. Element i uses word i / 16 % 4 of Philox4x32-10 for (key, counter, i / 64 * 16 + i % 16), so that the random
+ * numbers of sixteen consecutive elements form a vector. */
 #include "philox.cl"
 
 #ifdef WANT_dropout_forward_ref
@@ -56,7 +56,7 @@ KERNEL(dropout_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_dropout_forward_part
-/* x is a part: element i is number i / run * whole + first + i % run of what it is a part of. */
+/* x is a slice: its element i is number i / run * whole + first + i % run of the whole tensor. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const long, counter), ARG(STORAGE(T), y), const index_t n, const index_t piece, \
       const index_t run, const index_t whole, const index_t first, const uint k0, const uint k1, const uint threshold, \

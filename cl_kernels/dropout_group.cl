@@ -1,5 +1,5 @@
-/* Dropout on GPUs. Element i belongs to word i / 16 % 4 of Philox4x32-10 of (key, counter, i / 64 * 16 + i % 16): a work-item draws
- * one, and so has four elements that lie 16 apart, while its neighbors have those beside them. */
+/* Dropout on GPUs. Element i uses word i / 16 % 4 of Philox4x32-10 for (key, counter, i / 64 * 16 + i % 16). A
+ * work-item evaluates the generator once, for four elements that are 16 apart; its neighbors have the adjacent ones. */
 #include "philox.cl"
 
 KERNEL(dropout_forward_group)

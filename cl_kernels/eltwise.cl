@@ -1,7 +1,7 @@
-/* Elementwise programs. ELT_ARGS, ELT_USE, ELT_LOAD, ELT_BODY and ELT_OUT are the program: its tensors x0, x1, …, their
- * elements i0, i1, … at an index, and the result r. RANK 0: all operands have the result's shape. Otherwise it is the
- * number of axes that are told apart; operands repeat along those where their stride is 0. An operand and the result
- * may be the same memory. */
+/* Elementwise programs. ELT_ARGS, ELT_USE, ELT_LOAD, ELT_BODY and ELT_OUT describe the program: its tensors x0, x1, …,
+ * their elements i0, i1, … at an index, and the result r. RANK 0: all operands have the result's shape. Otherwise RANK
+ * is the number of axes after merging, and a stride of 0 repeats an operand along an axis. An operand and the result
+ * may share memory. */
 #if RANK
 #if RANK == 2
 #define AT(s) (x * (size_t)(s).s0 + c1 * (size_t)(s).s1)
@@ -15,7 +15,7 @@
 #define SPLIT(c, rest, d)                         \
   c = rest % (size_t)max(d, (index_t)1); \
   rest /= (size_t)max(d, (index_t)1);
-/* The other axes' indices, of a row. */
+/* Indices of the other axes, for a row. */
 #if RANK == 2
 #define PLACES size_t c1;
 #define PLACE  c1 = row;
@@ -32,8 +32,8 @@
 #endif
 
 #ifdef WANT_eltwise_forward_group
-/* A work-item computes four elements on end, of a row: ELT_ROW loads them, and ELT_LOAD takes number l of each operand. `total`
- * is how many elements there are, or pieces of rows, `fours` of each. */
+/* A work-item computes four consecutive elements of a row: ELT_ROW loads them, and ELT_LOAD selects number l of each
+ * operand. `total` is the number of elements, or of pieces of rows, `fours` per row. */
 #if RANK
 KERNEL(eltwise_forward_group)
 (ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t fours, const index_t total) {
@@ -63,13 +63,13 @@ KERNEL(eltwise_forward_group)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t t
   FOUR_STORE(ELT_OUT, y, at, left, four)
 }
 #elif defined WANT_eltwise_blocks_ref
-/* A work-item makes a block of 32 elements, as src/base/blocks.c does; what is beyond the last one counts as 0. Quotients
- * are brought to the nearest float by what they lack, since devices may divide less exactly. */
+/* A work-item quantizes a block of 32 elements exactly as src/base/blocks.c does; elements behind the last one count as
+ * 0. Quotients are corrected to the nearest float, since devices may divide less exactly. */
 static inline float FN(quotient)(const float x, const float y) {
   const float near = x / y, inverse = 1.0f / y;
   return fma(fma(-y, near, x), inverse, near);
 }
-/* The element of largest magnitude, of several the first; NaN where one is not finite. */
+/* The first element of largest magnitude; NaN if any element is not finite. */
 static inline float FN(largest)(const float *v) {
   float most = 0;
   for (int l = 0; l < 32; l++) {
@@ -133,7 +133,7 @@ KERNEL(eltwise_flat_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
 }
 #else
 
-/* One work-group computes a piece of a row; the other axes' indices are the same for all of it. */
+/* A work-group computes a piece of a row, for which the other axes' indices are computed once. */
 KERNEL(eltwise_strided_ref)
 (ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t groups_per_row) {
   ELT_USE
@@ -152,10 +152,10 @@ KERNEL(eltwise_strided_ref)
 #endif
 #else
 
-/* Floats alone: a work-item computes a piece of the result, sixteen elements at a time along runs of the innermost axis.
- * ELT_ROW: where each operand's run begins, o0, o1, …, and what is the same along it. STREAM: past the caches, and
- * what comes next is asked for (ELT_SOON); LIGHT: memory is all that is waited for, and long runs are read by turns, as
- * work beside it then takes longer. */
+/* Floats only: a work-item computes a piece of the result, sixteen elements at a time along runs of the innermost axis.
+ * ELT_ROW: start of each operand's run (o0, o1, …), and values that are constant along it. STREAM: non-temporal stores,
+ * with prefetching (ELT_SOON). LIGHT: memory bandwidth is the limit, and long runs are read in turns; with more
+ * computation, turns would be slower. */
 #if RANK
 #define ARGS                                                                                               \
   ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t period, const index_t total, \
@@ -174,7 +174,7 @@ KERNEL(eltwise_strided_ref)
 #define ELT_STORE(p, v) STORE16(ELT_OUT, p, 0, v)
 #define ELT_TURN(i, n)  (i)
 #endif
-/* Of the operands' elements from i on, of which n are there. */
+/* Computes the elements from i on, of which n exist. */
 #define SIXTEEN(place)                  \
   {                                     \
     ELT_LOAD                            \
@@ -189,7 +189,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   ELT_USE
   USE(STORAGE(ELT_OUT), y);
   const size_t end = (size_t)min((item + 1) * piece, (long)total);
-#if REPEATED /* operands that do not lie as the result does are put together once: they begin again after a period */
+#if REPEATED /* operands in another memory order are gathered once, since they repeat after a period */
   size_t row = 0, x = 0, phase = (size_t)(item * piece) % (size_t)period;
   const size_t step = 16 % (size_t)period;
   PLACES
@@ -211,7 +211,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
     phase += step;
     if (phase >= (size_t)period) phase -= (size_t)period;
   }
-#elif SHORT /* runs of less than sixteen: such operands are put together for each vector */
+#elif SHORT /* runs of less than sixteen: such operands are gathered for each vector */
   size_t row = (size_t)(item * piece) / (size_t)dim.s0, x = (size_t)(item * piece) - row * (size_t)dim.s0;
   PLACES
   PLACE

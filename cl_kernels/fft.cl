@@ -1,10 +1,11 @@
-/* Passes of Stockham's algorithm. Rows of `length` times `inner` values are transformed along their first axis. After
- * passes whose radices multiply to `done`, place k * (length / done) + j of a row holds the transform, at k, of what was
- * at j, j + length / done, j + 2 length / done, …; a pass of a radix joins so many places that are length / (done radix)
- * apart. `inner` is a factor of each distance, and so is only told where the axis ends.
+/* Passes of Stockham's FFT algorithm. Rows of `length` times `inner` values are transformed along their first axis.
+ * After passes whose radices multiply to `done`, position k * (length / done) + j of a row holds output k of the
+ * transform of the inputs j, j + length / done, j + 2 length / done, …. A pass combines `radix` positions that are
+ * length / (done radix) apart. `inner` scales all distances.
  *
- * sizes: length, inner, done, radix. What is read and written (`from`, `to`): 0 complex values, 1 real ones, 2 those up to
- * the middle of the axis, 3 the same, counting twice what is neither the first nor the middle of an even length. */
+ * sizes: length, inner, done, radix. Format of input and output (`from`, `to`): 0 complex values, 1 real values, 2 a
+ * half spectrum, 3 a half spectrum whose elements count twice, except the first and the middle one of an even length.
+ */
 static float2 FN(times)(const float2 a, const float2 b) {
   return (float2)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
@@ -45,7 +46,7 @@ static float2 FN(root)(const __global float *roots, const index_t k, const float
 #define PASSED PASS(x), PASS(y), PASS(roots), items, piece, sizes, from, to, sign, scale
 
 #ifdef WANT_fft_butterfly_ref
-/* The transforms of 1 to 5 values, in place; `turn` is by -90 degrees forwards. */
+/* Transforms of 1 to 5 values, in place. TURN multiplies by -i, or by i if inverse. */
 static void FN(transform)(float2 *b, const int radix, const float sign) {
 #define TURN(v) ((float2)((v).y * sign, -(v).x * sign))
   if (radix == 2) {

@@ -1,8 +1,9 @@
-/* Frames around parts of operands. */
+/* Slice, pad and concatenate. */
 #ifdef WANT_frame_whole_ref
-/* A frame around a part of one operand, or that part alone: work-items write pieces of the result from end to end, so
- * that all of it can go past the caches. LINE elements are put together before they are written; longer runs are copied
- * from where they lie. Elements from `low` to `high` of each of `rank` axes are x's, by its strides; the axes stand last. */
+/* One operand: a frame around a part of it, or the part alone. Work-items write contiguous pieces of the result, so
+ * that all of it can be stored non-temporally. LINE elements are assembled before they are written; longer runs are
+ * copied directly. Elements from `low` to `high` of each of `rank` axes come from x, by its strides; axes are
+ * right-aligned. */
 #define STEP(k)                                    \
   {                                                \
     const index_t next = rest / dims.k;            \
@@ -22,7 +23,7 @@ BODY(frame_whole_ref_item)(const long item, ARGS) {
   const STORAGE(T) fill = (STORAGE(T))((ulong)fill_high << 32 | fill_low);
   const index_t end = (index_t)min((item + 1) * piece, (long)total), step = strides.s7;
   STORAGE(T) line[LINE];
-  const __global STORAGE(T) *behind = x; /* what was read last: what comes next is on its way while a line is written */
+  const __global STORAGE(T) *behind = x; /* end of the last read: what follows is prefetched while a line is written */
   for (index_t at = (index_t)(item * piece), done; at < end; at += done) {
     const index_t count = min(end - at, (index_t)LINE);
     done = 0;
@@ -77,7 +78,7 @@ KERNEL(frame_whole_ref)(ARGS) {
 #endif
 
 #ifdef WANT_frame_part_ref
-/* One of several operands, side by side: a work-item does `chunk` elements along the last axis; the extents of axes that there are not are 1. */
+/* One of several operands: a work-item copies `chunk` elements along the last axis; missing axes have size 1. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t chunk, const index_t chunks, \
       const index8_t dims, const index8_t x_strides, const index8_t y_strides, const index_t x_first,             \

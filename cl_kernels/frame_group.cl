@@ -1,7 +1,7 @@
-/* Frames around parts of operands on GPUs: a work-item writes four elements on end. */
+/* Slice, pad and concatenate on GPUs: a work-item writes four consecutive elements. */
 #ifdef WANT_frame_whole_group
-/* A frame around a part of one operand, or that part alone. Elements from `low` to `high` of each of `rank` axes are x's, by its
- * strides; the axes stand last. */
+/* One operand: a frame around a part of it, or the part alone. Elements from `low` to `high` of each of `rank` axes
+ * come from x, by its strides; axes are right-aligned. */
 #define STEP(k)                                    \
   {                                                \
     const index_t next = rest / dims.k;            \
@@ -10,7 +10,7 @@
     from += place * strides.k;                     \
     rest = next;                                   \
   }
-/* Where row number `number` of the result lies in x, and whether it does. */
+/* Position in x of row `number` of the result, and whether the row lies in the part. */
 #define ROW(number)          \
   rest = number;             \
   from = first;              \
@@ -58,7 +58,7 @@ KERNEL(frame_whole_group)
 #endif
 
 #ifdef WANT_frame_part_group
-/* One of several operands, side by side: a row of a part is `fours` pieces; the extents of axes that there are not are 1. */
+/* One of several operands: a row of its part is `fours` pieces; missing axes have size 1. */
 KERNEL(frame_part_group)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t fours, const index8_t dims,
  const index8_t x_strides, const index8_t y_strides, const index_t x_first, const index_t y_first) {

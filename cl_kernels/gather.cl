@@ -1,8 +1,7 @@
-/* Rows of tables by their numbers. */
+/* Selects rows of tables by index. */
 #ifdef WANT_gather_forward_ref
-/* The same `count` of each table: each work-item writes a piece of the result, row by
- * row. While one is copied another one, some KiB later, is on its way, wherever it lies. NARROW: rows of one
- * element, from tables that the caches hold. */
+/* `count` rows of each table, the same for all: each work-item writes a piece of the result, row by row, and prefetches
+ * a row that it copies some KiB later. NARROW: rows of one element, from tables that the caches hold. */
 #define ARGS                                                                                                   \
   ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t piece, \
   const index_t width, const index_t count, const int rows, const int stream
@@ -22,7 +21,7 @@ BODY(gather_forward_ref_item)(const long item, ARGS) {
     }
   }
 #else
-  const index_t later = max(AHEAD / 2 / max(width, (index_t)1), (index_t)1); /* rows */
+  const index_t later = max(AHEAD / 2 / max(width, (index_t)1), (index_t)1); /* in rows */
   index_t row = (index_t)begin / width, column = (index_t)begin - row * width, table = row / count;
   for (index_t at = (index_t)begin; at < end; row++, column = 0) {
     const index_t run = min(width - column, end - at);
@@ -49,9 +48,9 @@ KERNEL(gather_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_gather_forward_columns
-/* Single words of many tables, MOST at a time: where they are is looked up once for all tables, and a table's words are
- * picked one by one, while the next table comes into the second cache. The compiler would make one instruction of sixteen
- * picks, which takes a third longer on Zen 4: hence `volatile`. */
+/* Rows of one 32-bit element from many tables, MOST at a time: positions are computed once for all tables, and elements
+ * are read one by one while the next table is prefetched into L2. `volatile` keeps the compiler from using gather
+ * instructions, which are slower on some CPUs. */
 #define ARGS                                                                                            \
   ARG(const float, x), ARG(const int, ids), ARG(float, y), const index_t tables, const index_t piece,   \
       const index_t count, const int rows, const int stream
@@ -65,7 +64,7 @@ BODY(gather_forward_columns_item)(const long item, ARGS) {
   const index_t ahead = (index_t)(AHEAD + rows - 1) / rows * rows;
   ushort place[MOST];
   for (index_t c = 0; c < count; c += MOST) {
-    const index_t first = min(c, count - many); /* the last ones again, rather than fewer; and so below */
+    const index_t first = min(c, count - many); /* the last ones overlap those before */
     int16 none = 0;
     for (index_t i = 0; i < many; i += 16) {
       const index_t at = min(i, many - 16);
@@ -73,7 +72,7 @@ BODY(gather_forward_columns_item)(const long item, ARGS) {
       vstore16(convert_ushort16(other ? 0 : id), 0, place + at);
       none |= other;
     }
-    const bool some = ANY16(none); /* numbers that name no row */
+    const bool some = ANY16(none); /* indices out of range */
     for (index_t table = (index_t)(item * piece); table < end; table++) {
       const __global float *from = x + table * rows;
       for (index_t i = 0; i < many; i += 16) {

@@ -1,4 +1,4 @@
-/* Rows of tables by their numbers on GPUs, the same `count` of each table: a work-item writes four elements on end. */
+/* Selects rows of tables by index on GPUs, `count` rows of each table: a work-item writes four consecutive elements. */
 KERNEL(gather_forward_group)
 (ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t width,
  const index_t count, const int rows) {

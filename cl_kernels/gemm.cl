@@ -1,15 +1,15 @@
-/* Matrix products: y = epilogue(alpha * a b), over batches.
+/* Matrix products: y = epilogue(alpha * a b), batched.
  *
- * dims: six batch extents, rows, columns. a_s: six batch strides, those of rows and of the inner axis. b_s: six batch
- * strides, those of the inner axis and of columns. TB: the type of b, where it may differ from T. ACC: float, or uint
- * for integers, which wrap. OUT: the stored type of y. EPILOGUE computes r from i0 at (row, column); EPILOGUE_ARGS,
- * EPILOGUE_PASS and EPILOGUE_USE bring its operands in. */
+ * dims: six batch dimensions, rows, columns. a_s: six batch strides, then those of rows and of the inner axis. b_s: six
+ * batch strides, then those of the inner axis and of columns. depth: length of the inner axis. TB: type of b, if it may
+ * differ from T. ACC: float, or uint for integers, which wrap around. OUT: stored type of y. EPILOGUE computes r from
+ * i0 at (row, column); EPILOGUE_ARGS, EPILOGUE_PASS and EPILOGUE_USE provide its operands. */
 #define GEMM_ARGS                                                                                                      \
   ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
 #define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
-/* Pointers to the batch's matrices. */
+/* Declares the matrices of the batch. */
 #define GEMM_USE_MATRICES            \
   USE(const STORAGE(T), a);          \
   USE(const STORAGE(TB), b);         \
@@ -33,7 +33,7 @@ BODY(result)(const index_t row0, const index_t column0, const index_t batch, GEM
   EPILOGUE_USE
   a += BATCH_OFFSET(dims, a_s, batch) + row0 * a_s.s6;
   y += batch * (index_t)dims.s6 * dims.s7;
-  const index_t first = BATCH_OFFSET(dims, b_s, batch) + column0 * b_s.s7; /* in blocks no element has an address */
+  const index_t first = BATCH_OFFSET(dims, b_s, batch) + column0 * b_s.s7; /* an index: block elements have no address */
   ACC sum = 0;
   for (index_t k = 0; k < depth; k++)
     sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, first + k * b_s.s6);
@@ -48,23 +48,23 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #endif
 
 #if defined WANT_gemm_forward_vec || defined WANT_gemm_forward_vec_bare
-/* For a core with vectors of WIDTH floats. Registers hold a tile of TM rows by VECTORS vectors; a panel is what a
- * tile reads of an operand: for each step of the inner axis its TM rows of a, its columns of b, side by side.
+/* For CPUs with vectors of WIDTH floats. The register tile is TM rows by VECTORS vectors. A panel holds what a tile
+ * reads of an operand: for each step of the inner axis, TM rows of a, or the columns of b, side by side.
  *
- * A work-item does one of plan.s0 x plan.s1 parts of a matrix. Of plan.s2 of the inner axis and plan.s3 rows it copies
- * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
- * cache while all panels of a go by: the first tile does, where floats lie side by side in rows, or plan.s4 columns
- * together before it. Copies of plan.s5 columns are kept for the rows that follow. The copies are in `space`, plan.s6
- * floats for each work-item. plan.s7: b (1) or a (2) lies in panels already, and is not copied; it is no define, since
- * training, where weights change, shares these kernels with its test. Sums that the next part of the inner axis goes on
- * with are in `sums`, which may be y itself. */
+ * A work-item computes one of plan.s0 x plan.s1 parts of a matrix. For a slice of plan.s2 steps of the inner axis and
+ * plan.s3 rows it packs panels of a, which stay in L2. The first rows also pack panels of b, one of which stays in L1
+ * while all panels of a use it: the first tile does that while it computes, if rows of b are contiguous floats;
+ * otherwise plan.s4 columns are packed beforehand. Packed panels of plan.s5 columns are kept for the following rows.
+ * Panels are in `space`, plan.s6 floats per work-item. plan.s7: b (1) or a (2) is packed already; an argument rather
+ * than a define, so that training, where weights change, and its test share kernels. Partial sums between slices of the
+ * inner axis are in `sums`, which may be y itself. */
 #define PANEL  (VECTORS * WIDTH)
-#define HIGH   ((2 * TM + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define HIGH   ((2 * TM + 2) / 3) /* height of a smaller tile for few remaining rows; LOW is still smaller */
 #define LOW    ((TM + 2) / 3)
 #define NARROW ((VECTORS + 1) / 2)
 
-/* Bytes are multiplied as floats, exactly: the sums of one part of the inner axis stay below 2^24. Further they are
- * added as integers. A byte with a sign is one without, whose highest bit is turned over, less 128. */
+/* 8-bit integers are multiplied as floats, exactly, since the sums of a slice stay below 2^24; slices are added as
+ * integers. A signed byte is converted by flipping its highest bit and subtracting 128. */
 #if INTEGER
 #define RAW                uchar
 #define FLIP_natural      0
@@ -91,11 +91,11 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #define STORE_TOTAL(at, v) STOREN(WIDTH, OUT, y, at, (v)*alpha)
 #endif
 
-/* A panel of an operand whose neighbors lie side by side; there are `n`, and what is not there counts as 0. Eight are
- * copied at once, the last eight of the panel again where it is no multiple of eight. Where it has less than eight, what
- * was written too far is written again. */
+/* Packs a panel of an operand whose rows are contiguous. `n` elements exist, the others are 0. Copies eight at a time,
+ * the last eight overlapping if the width is no multiple of eight; for widths below eight, the excess is overwritten.
+ */
 #define EIGHT_AT(i, width) ((width) > 8 ? min((i), (width)-8) : (i))
-#define WIDEST             (TM + PANEL) /* at least: loops have as many turns as are known here, else they stay loops */
+#define WIDEST             (TM + PANEL) /* upper bound: loops with a constant count are unrolled */
 static inline void FN(copy)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
   if (n >= max(width, 8)) {
@@ -103,7 +103,7 @@ static inline void FN(copy)(const __global RAW *from, const int flip, index_t st
 #pragma unroll
       for (int i = 0; i < WIDEST; i += 8)
         if (i < width) vstore8(EIGHT(from, EIGHT_AT(i, width)), 0, to + EIGHT_AT(i, width));
-  } else if (n >= 8) { /* the last eight that are there again, over zeros */
+  } else if (n >= 8) { /* the last eight that exist, over zeros */
     for (; depth; depth--, from += stride, to += width) {
 #pragma unroll
       for (int i = 0; i < WIDEST; i += 8) {
@@ -119,8 +119,8 @@ static inline void FN(copy)(const __global RAW *from, const int flip, index_t st
   }
 }
 
-/* The same of an operand whose inner axis lies side by side: eight by eight are transposed in registers. Eight rows go by
- * at a time: of more, whose distance is a power of two, the first cache would keep no line until all of it was read. */
+/* The same for an operand that is contiguous along the inner axis: 8 x 8 blocks are transposed in registers. Only eight
+ * rows are read at a time; more rows at a power-of-two distance would evict each other's lines from L1. */
 static inline void FN(turn)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
   const index_t whole = depth / 8 * 8;
@@ -131,7 +131,7 @@ static inline void FN(turn)(const __global RAW *from, const int flip, index_t st
 #pragma unroll
       for (int l = 0; l < 8; l++) x[l] = EIGHT(from + k, min((index_t)(i + l), n - 1) * stride);
       clade_turn_within(x);
-      clade_turn_apart(x); /* last: tiles read single floats of a, and panels of b much later */
+      clade_turn_apart(x); /* last, since tiles read single floats of a, and panels of b much later */
 #pragma unroll
       for (int l = 0; l < 8; l++) vstore8(x[l], 0, to + (k + l) * width + i);
     }
@@ -143,7 +143,8 @@ static inline void FN(turn)(const __global RAW *from, const int flip, index_t st
     for (int i = 0; i < width; i++) to[i] = ONE(from, min((index_t)i, n - 1) * stride);
 }
 
-/* One step across and one along the inner axis are `across` and `along` elements: one of them is 1, or its axis is. */
+/* Packs a panel of a. `across` and `along` are its strides, across and along the inner axis; one of them, or its axis,
+ * is 1. */
 BODY(pack_a)
 (const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t depth,
  __global float *to) {
@@ -152,7 +153,7 @@ BODY(pack_a)
   else
     FN(copy)(from, flip, along, n, depth, to, TM);
 }
-/* `columns` of them, in panels; bytes that lie side by side are read as long as rows are. */
+/* Packs `columns` columns of b into panels. Rows of bytes are read to their end. */
 BODY(pack_b)
 (const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t columns, index_t depth,
  __global float *to) {
@@ -171,15 +172,15 @@ BODY(pack_b)
   }
 }
 
-/* What is known of a tile besides its panels: the matrices that it belongs to, its place and the part that is there. */
+/* What a tile needs besides its panels: the matrices, its position, and its size. */
 #define TILE_ARGS                                                                                             \
   __global STORAGE(OUT) * y, __global SUM *sums, const index8_t dims, const float alpha, const index_t batch, \
       const index_t row0, const index_t column0, const index_t rows, const index_t columns, const bool first, \
       const bool last
 #define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
 
-/* One that is not whole, or has an epilogue: sixteen elements at a time where the epilogue can, and each by itself; sums
- * that the next part of the inner axis goes on with by vectors. */
+/* Stores a partial tile, or one with an epilogue: sixteen elements at a time if the epilogue supports it, else one by
+ * one; partial sums as vectors. */
 #define EPILOGUE_LOAD16(T, p, s) \
   ((s).s7 ? LOAD16(T, p, row *(s).s6 + column * (s).s7) : (float16)(LOAD(T, p, row *(s).s6)))
 BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
@@ -211,10 +212,10 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
   }
 }
 
-/* Of a, rows lie `a_row` and steps `a_step` elements apart, of b steps `b_step`. `fresh`: the panel of b is not there yet.
- * It is read where it lies, rows `along` apart, and put down for the tiles that follow, which costs the products nothing;
- * and what the next panel needs of a row is asked for, from afar. Else `from` is what other tiles need and is asked for
- * so, `along` elements at each step. */
+/* Strides: a_row between rows of a, a_step and b_step between steps of the inner axis. `fresh`: the panel of b is not
+ * packed yet. It is read in place, with rows `along` apart, and stored to the panel for the following tiles, which
+ * costs little; the same row of the next panel is prefetched. Otherwise `from` is data of later tiles, which is
+ * prefetched, `along` elements per step. */
 #define STEP_ARGS                                                                                                    \
   const __global float *a, const index_t a_row, const index_t a_step, const __global RAW *from, const index_t along, \
       __global float *b, const index_t b_step, index_t depth
@@ -252,12 +253,11 @@ __attribute__((always_inline)) static inline void FN(step)(VECTOR (*sum)[VECTORS
       if (v < vectors) sum[r][v] = fma(left, right[v], sum[r][v]);
   }
 }
-/* Before the steps, and after them. */
 __attribute__((always_inline)) static inline void FN(begin)(VECTOR (*sum)[VECTORS], index_t *row, const index_t rows,
                                                             const index_t a_row, const index_t a_step) {
 #pragma unroll
   for (int r = 0; r < TM; r++) {
-    row[r] = a_step == TM ? r : min((index_t)r, rows - 1) * a_row; /* copies have rows to the tile's end */
+    row[r] = a_step == TM ? r : min((index_t)r, rows - 1) * a_row; /* packed panels have all rows of a tile */
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
@@ -269,7 +269,6 @@ __attribute__((always_inline)) static inline void FN(keep)(float *part, VECTOR (
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], v, part + r * PANEL);
 }
 
-/* All rows of a tile. */
 __attribute__((always_inline)) static inline void FN(tile)(const bool fresh, STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
   VECTOR sum[TM][VECTORS];
   index_t row[TM];
@@ -309,7 +308,7 @@ __attribute__((always_inline)) static inline void FN(tile)(const bool fresh, STE
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 
-/* Fewer rows, or all of them at the end of b, where half of a panel's vectors, or fewer, hold columns. */
+/* A tile with fewer rows, or one at the end of b that uses at most half of a panel's vectors. */
 APART static void FN(less)(STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
   VECTOR sum[TM][VECTORS];
   index_t row[TM];
@@ -328,9 +327,9 @@ APART static void FN(less)(STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
 
 #ifdef WANT_gemm_forward_vec
 #if !INTEGER
-/* One row by panels of b that lie. Nothing is used again, so b comes from afar: of STREAMS panels at once, each of which
- * the processor foresees by itself. Where there are fewer, the last one is multiplied again. Sums are put together as tiles
- * put them, `part` by part of the inner axis. */
+/* One row by packed panels of b. Nothing is reused, so b is limited by memory bandwidth: STREAMS panels are read at
+ * once, each prefetched by hardware; the last panel is repeated if there are fewer. Sums are combined per slice of
+ * `part` steps, as tiles do. */
 #define STREAMS 4
 APART static void FN(row)(const __global float *a, const index_t a_step, const __global float *b, const index_t depth,
                           const index_t part, __global SUM *sums, __global STORAGE(OUT) * y, const index8_t dims,
@@ -395,7 +394,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;
-    __global float *b_part = space + ((rows_lie ? 0 : plan.s3 * part) + 8 + 15) / 16 * 16; /* begins with a line */
+    __global float *b_part = space + ((rows_lie ? 0 : plan.s3 * part) + 8 + 15) / 16 * 16; /* aligned to a cache line */
     for (index_t j = column0; j < column1; j += plan.s5) {
       const index_t to = min(j + plan.s5, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
@@ -450,17 +449,17 @@ KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const ind
 #endif
 
 #ifdef WANT_gemm_forward_vec_bare
-/* Of a small b whose columns are whole panels, both operands in rows: nothing is copied. A work-item does one of plan.s0
- * parts of a matrix's rows. */
+/* Small b with whole panels of columns, both operands row-major: nothing is packed. A work-item computes one of plan.s0
+ * parts of the rows. */
 BODY(gemm_forward_vec_bare_item)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
-  enum { FORESEEN = 8 }; /* rows of b, which the first tiles ask for */
+  enum { FORESEEN = 8 }; /* rows of b that the first tiles prefetch ahead */
   const index_t down = plan.s0;
   if (down == 0 || item >= down * BATCHES(dims)) return;
   const index_t batch = (index_t)(item / down), tiles = (dims.s6 + TM - 1) / TM, at = (index_t)(item % down);
   const index_t row0 = (index_t)((long)tiles * at / down) * TM;
   const index_t row1 = min((index_t)((long)tiles * (at + 1) / down) * TM, dims.s6);
   GEMM_USE_MATRICES
-  __global SUM *sums = (__global SUM *)y; /* there is one part of the inner axis */
+  __global SUM *sums = (__global SUM *)y; /* a single slice of the inner axis */
   for (index_t r = row0; r < row1; r += TM)
     for (index_t c = 0; c < dims.s7; c += PANEL) {
       const index_t rows = min((index_t)TM, row1 - r);

@@ -1,14 +1,14 @@
-/* Matrix products of rows in f32 by weights (TB) whose elements share blocks of 32 along the inner axis, by vectors. The
- * arguments are those of gemm.cl; strides of b count elements. A weight is its whole number times its block's scale,
- * which a float holds exactly. A work-item does one of plan.s0 parts of the columns and one of plan.s1 parts of the
- * rows. */
+/* Matrix products of f32 rows by weights (TB) in blocks of 32 along the inner axis that share a scale, vectorized.
+ * Arguments as in gemm.cl; strides of b count elements. A dequantized weight (integer times scale) is exact in a float.
+ * A work-item computes one of plan.s0 parts of the columns and one of plan.s1 parts of the rows. */
 #define GEMM_ARGS                                                                                                      \
   ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
 #define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 #define BLOCK                BLOCK_BYTES(TB)
-/* A block's scale in all lanes: by one instruction, where a processor has it, else one number is converted by twenty. */
+/* A block's scale in all lanes, by the F16C instruction if available; converting one half otherwise takes twenty
+ * instructions. */
 #ifdef __F16C__
 #define SCALE(block)                                                                                      \
   const float8 clade_eight = __builtin_ia32_vcvtph2ps256((short8)(*(const __global short *)(block)));     \
@@ -17,8 +17,8 @@
 #define SCALE(block) const float16 scale = clade_load_f16((const __global ushort *)(block), 0);
 #endif
 
-/* The whole numbers of a block, the first sixteen and those behind them. Four bits less 8 are a number with a sign, the
- * highest bit turned over. */
+/* The integers of a block: the first sixteen, and the other sixteen. Subtracting 8 from a 4-bit value amounts to
+ * flipping its highest bit and sign-extending. */
 #define HALVES_q4_0                                                                          \
   const int16 both = convert_int16(as_char16(vload16(0, block + 2) ^ (uchar16)(0x88)));      \
   const float16 low = convert_float16(both << 28 >> 28), high = convert_float16(both >> 4);
@@ -36,8 +36,8 @@
   }
 
 #ifdef WANT_gemm_forward_blocks
-/* Few rows, ROWS at a time: the weights of a column go by from end to end, once for each so many. Of one row a block's
- * sum is multiplied by its scale, which is less to do than to multiply weights. */
+/* Few rows, ROWS at a time: the weights of a column are streamed once per ROWS rows. For one row a block's sum is
+ * multiplied by its scale, which is less work than scaling each weight. */
 BODY(gemm_forward_blocks_item)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
   const index_t across = plan.s0;
   if (across == 0 || item >= across * BATCHES(dims)) return;
@@ -84,8 +84,8 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_blocks)(GEMM_ARGS, const index8_t plan EPILOG
 #endif
 
 #ifdef WANT_gemm_forward_blocks_panels
-/* Many rows: sixteen columns at a time are brought into a panel of floats in `space`, which all rows of the part read
- * while it lies in the second cache: element k of column c is number 16 k + c. */
+/* Many rows: sixteen columns at a time are dequantized into a panel in `space`, which all rows of the part use while L2
+ * holds it. Element k of column c has number 16 k + c. */
 #define TM 6
 static inline void FN(put_eight)(float8 *x, __global float *to) {
   clade_turn(x);

@@ -1,7 +1,7 @@
-/* Matrix products of few rows, where b lies along the inner axis, as dot products by vectors. The arguments are those of
- * gemm.cl. Only the rows are copied, plan.s3 elements, where they do not lie so. A work-item does some columns at a time with
- * each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a vector until the end. Of plan.s0 parts of a
- * matrix it does one. Results lie plan.s1 from row to row and plan.s2 from column to column. */
+/* Matrix products of few rows, where b is contiguous along the inner axis, as vectorized dot products. Arguments as in
+ * gemm.cl. Only rows of a that are not contiguous are copied (plan.s3 elements). A work-item computes some columns at a
+ * time, with each of at most MOST_ROWS rows; partial sums stay in vector lanes until the end. It does one of plan.s0
+ * parts of a matrix. plan.s1 and plan.s2: row and column strides of the result. */
 #define SLICE     512
 #define MOST_SUMS (4 * MOST_ROWS)
 #define ADD_4(v)  (((v).s0 + (v).s2) + ((v).s1 + (v).s3))
@@ -15,7 +15,8 @@
 #define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 
-/* Where columns begin: of fewer than four the last one again. By strides from one pointer loads are cut to pieces. */
+/* Starts of four columns; the last one is repeated. Separate pointers, since with strides from one pointer clang splits
+ * the loads. */
 __attribute__((always_inline)) static inline void FN(columns)(const __global STORAGE(T) * *column,
                                                               const __global STORAGE(T) * b, const index_t b_column,
                                                               const index_t wide) {
@@ -23,8 +24,8 @@ __attribute__((always_inline)) static inline void FN(columns)(const __global STO
   for (int c = 0; c < 4; c++) column[c] = b + min((index_t)c, wide - 1) * b_column;
 }
 
-/* Adds the products of `n` elements to the sums of `height` rows and four columns, a row's side by side. Loops have as many
- * turns as are known here: else they stay loops, and sums in memory. */
+/* Adds the products of `n` elements to the sums of `height` rows and four columns. Loops have constant counts, so that
+ * they are unrolled and the sums stay in registers. */
 __attribute__((always_inline)) static inline void FN(add)(const int height, const __global STORAGE(T) * a,
                                                           const index_t a_row, const __global STORAGE(T) * const *column,
                                                           const index_t n, VECTOR *total) {
@@ -50,7 +51,7 @@ __attribute__((always_inline)) static inline void FN(add)(const int height, cons
     if (i < 4 * height) total[i] = sum[i / 4][i % 4];
 }
 
-/* The same of one row, which is all: b goes by once, and so many sums keep pace with it. */
+/* The same for a single row, for which b is streamed once; fewer sums keep up with it. */
 __attribute__((always_inline)) static inline void FN(line)(const __global STORAGE(T) * a,
                                                            const __global STORAGE(T) * const *column, const index_t n,
                                                            VECTOR *total) {
@@ -100,7 +101,7 @@ BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), 
     const __global STORAGE(T) *right = b + c * b_s.s7, *column[4];
     const index_t wide = min((index_t)4, column1 - c);
     if (MOST_ROWS == 1) {
-      if (b_s.s7 <= SLICE) /* nobody foresees lines of so short columns */
+      if (b_s.s7 <= SLICE) /* columns too short for hardware prefetching */
         for (index_t i = 0; i < 4 * b_s.s7; i += 16) LATER(right + 4 * SLICE + i);
       FN(columns)(column, right, b_s.s7, wide);
       FN(line)(a, column, whole, total);

@@ -1,17 +1,18 @@
-/* Products of few rows on GPUs, where what waits for memory is b: each of its elements is read once, 16 bytes at a time,
- * for all rows. Products of few columns are the transposed ones. Arguments are those of gemm.cl, and `plan`: how far
- * rows and columns of y lie apart, how many steps of the inner axis a part has, and how many parts there are.
+/* Products of few rows on GPUs, limited by the bandwidth of b: each of its elements is read once, 16 bytes at a time,
+ * for all rows. Products of few columns are computed transposed. Arguments as in gemm.cl, and `plan`: row and column
+ * strides of y, steps of the inner axis per part, and number of parts.
  *
- * A group has TEAM x BESIDE items (prelude_group.cl), and LINES columns for each team or, SPREAD, for each of the items
- * beside each other:
- *   SPREAD 0  columns lie along the inner axis: items of a team take runs of 16 bytes of LINES columns by turns;
- *   SPREAD 1  columns lie beside each other: an item has as many as 16 bytes hold, and each TEAMth step.
- * An item's sums go along the inner axis from end to end, then those of 32 neighbors (SPREAD: of a team) are added up in
- * order, then what these give: by sizes alone.
+ * A group has TEAM x BESIDE items (prelude_group.cl), and LINES columns per team or, if SPREAD, per item:
  *
- * ROWS: 1, 4, 8 or 16, at least as many as there are. IN_PARTS: sums of parts are kept, which product_join adds up. */
+ *   SPREAD 0  columns are contiguous along the inner axis: a team's items take turns with 16-byte runs of LINES columns
+ *   SPREAD 1  columns are adjacent: an item has as many as 16 bytes hold, and every TEAMth step of the inner axis
+ *
+ * Each item sums along the inner axis in order; then the sums of 32 neighboring items (SPREAD: of a team) are added in
+ * order, then the results of these. The order depends only on the sizes.
+ *
+ * ROWS: 1, 4, 8 or 16, at least the number of rows. IN_PARTS: stores partial sums, which product_join adds. */
 #ifdef WANT_gemm_forward_few
-#if ROLLED /* on CPUs, where tests run it: PoCL compiles unrolled loops for seconds */
+#if ROLLED /* on CPUs, for tests: PoCL takes seconds to compile unrolled loops */
 #define UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("unroll")
@@ -21,14 +22,14 @@
 #define EACH  (16 / (int)sizeof(STORAGE(T)))
 #define LINES (SPREAD ? EACH : 4)
 #define SEAT  (SPREAD ? TEAM_ITEM % BESIDE : TEAM_ITEM / TEAM)
-/* Rows are done in blocks, of which those without a row are passed over; in the last one rows are the last one again. */
+/* Rows are computed in blocks; blocks without any row are skipped, and in the last one the last row is repeated. */
 #define BLOCK     (ROWS < 4 ? ROWS : 4)
 #define ROW_AT(m) (min(m, few - 1) * a_s.s6)
-#define ROUNDS    (ROWS * LINES > 32 ? 2 : 4) /* runs of a column that are read together, of SPREAD ones */
-/* Loops of the items' own, which are not to become vectors (prelude_group.cl). */
+#define ROUNDS    (ROWS * LINES > 32 ? 2 : 4) /* runs of a column that are loaded together */
+/* Loops that must not be vectorized (prelude_group.cl). */
 #define TURNS _Pragma("clang loop vectorize(disable)")
 
-/* The numbers that 16 bytes hold. */
+/* Converts 16 bytes to floats. */
 #define NUMBERS_f32(to, v)                                              \
   {                                                                     \
     const float4 four = as_float4(v);                                   \
@@ -41,7 +42,7 @@
     to[0] = even.s0, to[2] = even.s1, to[4] = even.s2, to[6] = even.s3;       \
     to[1] = odd.s0, to[3] = odd.s1, to[5] = odd.s2, to[7] = odd.s3;           \
   }
-/* Half by half: of all 16 bytes at once clang reads twice 8. */
+/* Half by half, since clang would load all 16 bytes as two loads of 8. */
 #define NUMBERS_f16(to, v)                                                                              \
   {                                                                                                     \
     const uint4 w = v;                                                                                  \
@@ -52,7 +53,7 @@
   }
 #define NUMBERS(to, v) CLADE_ACCESS(NUMBERS, T)(to, v)
 #define RUN_AT(p)      (*(const __global uint4 *)(p))
-/* Whether lines of p, `line` apart, whose elements are `next` apart, may be read by 16 bytes. */
+/* True if lines of p, `line` apart with elements `next` apart, can be read as aligned 16 bytes. */
 #define IN_RUNS(p, line, next) ((next) == 1 && (((size_t)(p) | (size_t)(line) * sizeof(*(p))) & 15) == 0)
 
 #if IN_PARTS
@@ -76,9 +77,9 @@
   }
 #endif
 
-/* Where the item's column l lies: behind the last one, as that. */
+/* Position of the item's column l; the last column is repeated. */
 #define LINE_AT(l) (min(column0 + (l), columns - 1) * b_s.s7)
-/* Products of one step: all rows by `right`, which the item's columns have there; and element by element. */
+/* Products of one step: all rows times `right`, the step's values in the item's columns, element by element. */
 #define ROWS_OF_STEP(k, right)                                                      \
   UNROLL                                                                            \
   for (int from = 0; from < ROWS; from += BLOCK)                                    \
@@ -97,11 +98,11 @@
     ROWS_OF_STEP(k, right)                                                            \
   }
 
-/* ---- sums of items, of a column and up to eight rows at a time: by way of local memory, where runs of 32 lie a word
- * apart, so that those which are read together are in different banks ---- */
+/* ---- sums over items, for one column and up to eight rows at a time, in local memory; runs of 32 are padded by a word
+ * to avoid bank conflicts ---- */
 #define SLAB  (ROWS < 8 ? ROWS : 8)
 #define PITCH (ITEMS + ITEMS / WARP)
-#define SEATS (SPREAD ? BESIDE : ITEMS / WARP) /* that give a sum for each row */
+#define SEATS (SPREAD ? BESIDE : ITEMS / WARP) /* partial sums per row */
 #define SUM_AT(m, seat, lane) \
   room[(m) * PITCH + (SPREAD ? (lane) * (BESIDE + 1) + (seat) : (seat) * (WARP + 1) + (lane))]
 #if TEAM > WARP

@@ -1,25 +1,26 @@
-/* Matrix products by matrix units of CPUs: bytes to i32, exactly, and bf16 with sums in float. A word is what such a
- * unit takes at once of the inner axis: four bytes, or two bf16 (QUAD elements). The arguments are those of gemm.cl.
+/* Matrix products by matrix units of CPUs: 8-bit integers to i32, exactly, and bf16 with f32 sums. A word is the unit's
+ * granularity along the inner axis: four bytes or two bf16 (QUAD elements). Arguments as in gemm.cl.
  *
- * What a tile of results reads of an operand lies in words, with zeros past the end of the inner axis: of a, TM lines,
- * LINE words apart; of b, a panel of PANEL words for each step. TILES: the unit holds tiles of 16 x 16 words, and TM
- * is 32; else it multiplies vectors of 16 words by one word. IMITATE: plain C instead of the unit's instructions, for
- * tests.
+ * A tile's operands are packed in words, padded with zeros at the end of the inner axis: TM lines of a, LINE words
+ * apart; and a panel of b, with PANEL words per step. TILES: the unit multiplies tiles of 16 x 16 words (AMX), and TM
+ * is 32; otherwise it multiplies vectors of 16 words by one word (VNNI, AVX512-BF16). IMITATE: plain C instead of the
+ * unit's instructions, for tests.
  *
- * A work-item does one of plan.s0 x plan.s1 parts of a matrix: at a time plan.s2 of the inner axis (a multiple of what
- * an instruction takes), plan.s3 rows, whose lines stay in the second cache, and plan.s4 columns, whose panels serve the
- * rows that follow. Both copies are in `space`, plan.s5 words for each work-item. plan.s6: b lies in panels already, and
- * is not copied. Sums that the next part of the inner axis goes on with are in `sums`, which may be y itself. */
+ * A work-item computes one of plan.s0 x plan.s1 parts of a matrix, with slices of plan.s2 of the inner axis (a multiple
+ * of the unit's step), plan.s3 rows, whose lines stay in L2, and plan.s4 columns, whose panels serve the following
+ * rows. Packed operands are in `space`, plan.s5 words per work-item. plan.s6: b is packed already. Partial sums between
+ * slices are in `sums`, which may be y itself. */
 #define PANEL 32
 #if TILES
-#define STEP 16 /* words of the inner axis that an instruction takes */
+#define STEP 16 /* words of the inner axis per instruction */
 #else
 #define STEP 1
 #endif
-/* Of `height` rows; as many turns as are known where it stands: else it stays a loop, and sums stay in memory. */
+/* Loops over `height` rows; the constant bound lets the loop be unrolled, so that sums stay in registers. */
 #define EACH_ROW(most) _Pragma("unroll") for (int r = 0; r < (most); r++) if (r < height)
 
-/* u8 by i8. Of an a of i8 vectors take b as u8, which is 128 more (FLIP), and a row's sums begin with so much less. */
+/* u8 by i8. With a of i8, vector units need b as u8: 128 is added to it (FLIP), and the excess is subtracted from each
+ * row's initial sums. */
 #if INTEGER
 #define RAW               uchar
 #define QUAD              4
@@ -61,17 +62,17 @@
 #endif
 #define SHIFT    (32 / QUAD)
 #if FLIP
-#define LESS(sum, a) DOT(sum, a, (uint16)(FLIP)) /* what FLIP adds to the products of a's words */
+#define LESS(sum, a) DOT(sum, a, (uint16)(FLIP)) /* subtracts what FLIP adds to the products of a's words */
 #else
 #define LESS(sum, a)
 #endif
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
-/* Loaded and stored by one instruction, wherever they lie. */
+/* Unaligned vectors, loaded and stored by one instruction. */
 typedef uint8 FN(words8) __attribute__((aligned(1)));
 typedef uint16 FN(words16) __attribute__((aligned(1)));
 
 /* ---- results ---- */
-/* What is known of a tile besides its operands: the matrices that it belongs to, its place and the part that is there. */
+/* What a tile needs besides its operands: the matrices, its position, and its size. */
 #define TILE_ARGS                                                                                             \
   __global STORAGE(OUT) * y, __global SUM *sums, const index8_t dims, const float alpha, const index_t batch, \
       const index_t row0, const index_t column0, const index_t rows, const index_t columns, const bool first, \
@@ -79,7 +80,7 @@ typedef uint16 FN(words16) __attribute__((aligned(1)));
 #define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
 #define WHOLE     (columns == PANEL && (PLAIN || !last))
 
-/* Adds sixteen of a whole tile's results to what is there, and ends them where the inner axis does. */
+/* Adds sixteen results of a whole tile to the partial sums, and finishes them in the last slice. */
 static inline void FN(put)(SUMS sum, const index_t at, __global STORAGE(OUT) * y, __global SUM *sums, const float alpha,
                            const bool first, const bool last) {
   if (!first) sum += vload16(0, sums + at);
@@ -92,7 +93,7 @@ static inline void FN(put)(SUMS sum, const index_t at, __global STORAGE(OUT) * y
   vstore16(sum, 0, sums + at);
 }
 
-/* The same of any tile: where it is not whole, sixteen elements at a time where the epilogue can, and each by itself. */
+/* The same for any tile: if it is partial, sixteen elements at a time if the epilogue supports it, else one by one. */
 #define EPILOGUE_LOAD16(T, p, s) \
   ((s).s7 ? LOAD16(T, p, row *(s).s6 + column * (s).s7) : (float16)(LOAD(T, p, row *(s).s6)))
 BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
@@ -124,7 +125,7 @@ BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
   }
 }
 
-/* ---- the unit: results of TM x PANEL from lines of a and a panel of b ---- */
+/* ---- the unit: TM x PANEL results from lines of a and a panel of b ---- */
 #if IMITATE
 #define DOT(sum, a, b) sum = FN(multiply)(sum, (uint16)(a), b)
 /* sum + a * b, word by word. */
@@ -146,7 +147,7 @@ static inline SUMS FN(multiply)(SUMS sum, uint16 a, uint16 b) {
 #define TILE_STORE(t, p) \
   __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(p), "r"((size_t)(PANEL * 4)) : "memory")
 #define TILE_DOT(sum, a, b) __asm__ volatile(TILE_NAME " %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::: "memory")
-/* Eight tiles of 16 lines of 64 bytes, for the life of a work-item. */
+/* Configures eight tiles of 16 lines of 64 bytes, for the duration of a work-item. */
 static inline void FN(begin)(void) {
   uchar tiles[64];
   for (int i = 0; i < 64; i++)
@@ -164,7 +165,7 @@ static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory");
 #endif
 
 #if FLIP
-/* What a row's sums begin or end with: `more` is what FLIP adds to them, in parts. */
+/* Initial or final value of a row's sums: minus the total of `more`, which is what FLIP adds. */
 static inline uint FN(start)(SUMS more) {
   more.lo += more.hi;
   more.s0123 += more.s4567;
@@ -180,10 +181,9 @@ static inline uint FN(start)(SUMS more) {
 
 #ifdef WANT_gemm_forward_mma
 #define START(r) (FLIP ? (SUMS)(a[(r)*LINE + LINE - 1]) : (SUMS)(0))
-#define HIGH (TILES ? TM : (2 * TM + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define HIGH (TILES ? TM : (2 * TM + 2) / 3) /* height of a smaller tile for few remaining rows; LOW is still smaller */
 #define LOW ((TM + 2) / 3)
-/* `soon`: what other tiles need, asked for from afar, `pace` words at each step. The last word of a line of a is what its
- * sums begin with. */
+/* `soon`: data of later tiles, prefetched at `pace` words per step. The last word of a line of a is its initial sum. */
 #define TILE_OPERANDS                                                                                         \
   const __global uint *a, const __global uint *b, const index_t words, const __global uint *soon, const index_t pace
 #if IMITATE
@@ -229,7 +229,7 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
 #pragma unroll
     for (int v = 0; v < 2; v++) {
       const index_t at = (row0 + r) * dims.s7 + column0 + 16 * v;
-      if (INTEGER && first && last) /* of bf16 as many products have half as many bytes of results, and take twice as long */
+      if (INTEGER && first && last) /* bf16 products take twice as long, with half the bytes of results */
         LATER(y + at);
       else if (INTEGER || !first)
         LATER(sums + at);
@@ -269,8 +269,8 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
 }
 #endif
 
-/* ---- copies ---- */
-/* The k-th word of a line that has `depth` elements. */
+/* ---- packing ---- */
+/* Word k of a line of `depth` elements. */
 static inline uint FN(word)(const __global RAW *from, const index_t along, const index_t k, const index_t depth) {
   uint word = 0;
   for (int j = 0; j < QUAD; j++)
@@ -278,7 +278,7 @@ static inline uint FN(word)(const __global RAW *from, const index_t along, const
   return word;
 }
 
-/* TM lines of a, of which there are n: the last one counts for the rest. Those of the next tile are asked for. */
+/* Packs TM lines of a, of which n exist; the last one is repeated. Prefetches the next tile's. */
 BODY(pack_a)(const __global RAW *a, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
   const index_t whole = along == 1 ? depth / QUAD / 16 * 16 : 0;
   for (int i = 0; i < TM; i++, to += LINE) {
@@ -300,7 +300,7 @@ BODY(pack_a)(const __global RAW *a, index_t across, index_t along, index_t n, in
   }
 }
 
-/* A panel of b, of whose columns there are n. Where they lie along the inner axis, eight by eight words are transposed
+/* Packs a panel of b, of which n columns exist. If they are contiguous along the inner axis, 8 x 8 words are transposed
  * in registers. */
 BODY(pack_b)(const __global RAW *from, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
   index_t whole = 0;
@@ -378,7 +378,7 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
           }
           for (index_t row = i, r = 0, rows; row < end; row += rows, r++) {
             __global uint *lines = space + r * TM * LINE;
-            /* two of HIGH rows at most rather than one of a few: sums of so few wait for one another */
+            /* at most two tiles of HIGH rows rather than one of a few, whose sums would be limited by latency */
             rows = end - row > TM + LOW ? TM : end - row > TM ? HIGH : end - row;
             if (c == j && (j == column0 || row1 - row0 > plan.s3)) FN(pack_a)
             ((const __global RAW *)(a + row * a_s.s6 + k * a_s.s7), a_s.s6, a_s.s7, dims.s6 - row, left, words, lines);
@@ -401,8 +401,8 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, su
 #endif
 
 #ifdef WANT_gemm_forward_mma_bare
-/* Rows of a as they lie, b in panels, of which two serve a tile: nothing is copied, and no sums are put away. Twice as
- * many products for what is read of b leave time for what the second cache brings. */
+/* Rows of a in place, and packed b, two panels per tile: nothing is packed, and no partial sums are stored. Twice as
+ * many products per loaded value of b leave time to read it from L2. */
 enum { FN(PAIR) = 2 * PANEL, FN(MOST_ROWS) = 8 };
 typedef uint FN(word1) __attribute__((aligned(1)));
 
@@ -441,7 +441,7 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
     for (int v = 0; v < 4; v++)
       if (v < vectors) right[v] = vload16(v % 2, b + v / 2 * apart) ^ FLIP;
     LATER(soon);
-    if (INTEGER && k % 16 == 0) { /* a row of results: all at once would hold up what is multiplied */
+    if (INTEGER && k % 16 == 0) { /* one row of results per step, since all at once would delay the products */
 #pragma unroll
       for (int v = 0; v < 4; v++)
         if (v < vectors) LATER(result + 16 * v);
@@ -458,7 +458,7 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
 #pragma unroll
     for (int v = 0; v < 4; v++)
       if (FLIP) sum[r][v] += (SUMS)(starts[min((index_t)r, rows - 1)]);
-  if (PLAIN && columns >= 16 * vectors) { /* by registers: numbers that are found out would need memory */
+  if (PLAIN && columns >= 16 * vectors) { /* constant indices: variable ones would force the sums into memory */
     EACH_ROW(FN(MOST_ROWS))
 #pragma unroll
       for (int v = 0; v < 4; v++)
@@ -490,7 +490,7 @@ static inline uint FN(start_of)(const __global RAW *from, const index_t words) {
 }
 #endif
 
-/* A work-item does one of plan.s0 x plan.s1 parts of a matrix, of plan.s2 rows, which stay in the second cache. */
+/* A work-item computes one of plan.s0 x plan.s1 parts of a matrix, with plan.s2 rows, which stay in L2. */
 BODY(gemm_forward_mma_bare_item)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * BATCHES(dims)) return;
@@ -508,7 +508,7 @@ BODY(gemm_forward_mma_bare_item)(const long item, GEMM_ARGS, const index8_t plan
   a += BATCH_OFFSET(dims, a_s, batch);
   b += BATCH_OFFSET(dims, b_s, batch);
   y += batch * dims.s6 * dims.s7;
-  __global SUM *sums = (__global SUM *)y; /* there is one part of the inner axis */
+  __global SUM *sums = (__global SUM *)y; /* a single slice of the inner axis */
   for (index_t c = column0, wide; c < column1; c += wide) {
     const bool narrow = low || column1 - c <= PANEL;
     wide = narrow ? PANEL : FN(PAIR);
@@ -516,7 +516,7 @@ BODY(gemm_forward_mma_bare_item)(const long item, GEMM_ARGS, const index8_t plan
     for (index_t row = row0, rows; row < row1; row += rows) {
       const index_t left = row1 - row;
       const __global RAW *from = (const __global RAW *)(a + row * a_s.s6);
-      const bool fresh = c == column0; /* asks for the rows that follow, else for the next panels */
+      const bool fresh = c == column0; /* prefetches the following rows, otherwise the next panels */
       rows = narrow ? min(left, (index_t)8) : left == 7 || left == 8 ? 4 : min(left, (index_t)6);
 #if FLIP
       for (index_t r = 0; fresh && r < rows; r++) starts[row - row0 + r] = FN(start_of)(from + r * a_s.s6, words);

@@ -1,9 +1,10 @@
-/* Normalization of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written.
- * Where the second cache would lose it meanwhile, each row is put into a `window` of the work-item, which that cache
- * keeps, as the one before comes out: x itself is read once, past that cache.
- * Moments are of deviations from what is known of the mean, at first that of a few elements, then that of all before; each
- * piece joins these with what is lost beside the sums. Without a mean (rms) the deviations are from zero. A weight and a
- * bias are for `inner` elements on end, and rows go through all of them in `period` turns. */
+/* Normalization of rows: a work-item does `piece` of them, and computes a row's moments while it writes the row before.
+ * If L2 would lose the row meanwhile, it is copied to a `window`, which L2 keeps, as the row before is read from it; x
+ * itself is read once, bypassing L2.
+ *
+ * Moments are computed from deviations: first from the mean of a few elements, then from the mean of all before; pieces
+ * are combined with compensated sums. For RMS normalization the deviations are from zero. Each weight and bias applies
+ * to `inner` consecutive elements; rows use all of them in turn, with a period of `period` rows. */
 enum { FN(few) = 64, FN(most) = 1024 };
 typedef struct {
   float mean, mean_lost, square, square_lost;
@@ -19,7 +20,7 @@ static inline float FN(guess)(const __global STORAGE(T) *x, const index_t at, co
   return clade_lanes(s, rest) / (float)max(count, (index_t)1);
 }
 
-/* Of `count` elements after `before` ones: sums of deviations from `shift` and of their squares. */
+/* Adds `count` elements to `before` ones, given the sums of their deviations from `shift` and of the squares. */
 static inline void FN(join)(FN(moments) *m, const float shift, const float s, const float q, const index_t before,
                             const index_t count) {
   const float off = s / (float)count, part = (float)count / (float)(before + count);
@@ -28,8 +29,9 @@ static inline void FN(join)(FN(moments) *m, const float shift, const float s, co
   clade_take(&m->square, &m->square_lost, q - s * off + move * move * (part * (float)before));
 }
 
-/* `count` elements, sixteen at a time, of the row that is written, by one weight and bias or by one each, and as many of the next
- * one are summed; y is NULL where none is written. What is known before does not stand in the loops: these keep up with memory. */
+/* Writes `count` elements of one row, sixteen at a time, with one weight and bias or with one each, and sums as many of
+ * the next row. y is NULL if none is written. Constant conditions are outside of the loops, which keep up with memory.
+ */
 #define SUM(SOON, v)           \
   {                            \
     const float16 d = v - shift; \
@@ -63,7 +65,7 @@ static inline void FN(both)(const __global STORAGE(T) *own, const __global STORA
 }
 #undef BOTH
 
-/* What is known of a row at its end. */
+/* Final mean and RSTD of a row. */
 static inline float2 FN(ended)(const FN(moments) *m, const index_t row, const index_t n, const float eps,
                                __global float *means, __global float *rstds) {
   const float square = (m->square + m->square_lost) / (float)max(n, (index_t)1);
@@ -89,14 +91,14 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   const index_t last = (index_t)min((item + 1) * piece, (long)rows);
   FN(moments) m = {0, 0, 0, 0};
   float2 known = 0;
-  for (index_t row = (index_t)(item * piece) - 1; row < last; row++) { /* at first none is written, at last none summed */
+  for (index_t row = (index_t)(item * piece) - 1; row < last; row++) { /* the first only sums, the last only writes */
     const bool writes = row >= item * piece, adds = row + 1 < last;
     const index_t base = writes ? row * n : 0, from = (adds ? row + 1 : row) * n;
     const index_t first = writes ? row % max(period, (index_t)1) * (n / max(inner, (index_t)1)) : 0;
     if (writes) known = FN(ended)(&m, row, n, eps, means, rstds);
     m = (FN(moments)){0, 0, 0, 0};
     float shift = adds ? FN(guess)(x, from, n, rms) : 0;
-    /* by runs also where none is written, so that a row's sums are the same in any place */
+    /* run by run even if none is written, so that a row's sums do not depend on its position */
     for (index_t i = 0, run = 0, w = first - 1, begin; i < n;) {
       const index_t stop = min(i + FN(most), n);
       float s1 = 0, q1 = 0;
@@ -134,7 +136,7 @@ KERNEL(layer_norm_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_layer_norm_forward_window
-/* Of floats by runs of whole vectors, whose lines go past the caches. The same sums in the same order, and so the same bits. */
+/* For floats in runs of whole vectors, with non-temporal stores. Same order of sums, so the same bits. */
 #define ARGS                                                                                      \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
   ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const index_t inner, \
@@ -152,7 +154,7 @@ BODY(layer_norm_forward_window_item)(const long item, ARGS) {
   __global float *window = windows + item * n;
   FN(moments) m = {0, 0, 0, 0};
   float2 known = 0;
-  for (index_t row = before; row < last; row++) { /* at first none is written, at last none summed */
+  for (index_t row = before; row < last; row++) { /* the first turn only sums, the last one only writes */
     const bool adds = row + 1 < last;
     const __global STORAGE(T) *next = adds ? x + (row + 1) * n : (const __global STORAGE(T) *)window;
     const index_t first = row % period * (n / inner);

@@ -1,7 +1,6 @@
-/* The derivatives of the normalization of rows. For the parameters: sums of dy and dy xhat over chunks of rows,
- * or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
- * sum(g xhat)) / n) with g = dy weight, row by row; without a mean (rms) sum g is not in it. `inner` and `period` are
- * those of layer_norm.cl. */
+/* Gradients of the normalization of rows. For weight and bias: sums of dy xhat and of dy over chunks of rows, or over
+ * chunks of a channel's samples, combined in order. For x: rstd (g - (sum g + xhat sum(g xhat)) / n) with g = dy
+ * weight, row by row; for RMS normalization without sum g. `inner` and `period` as in layer_norm.cl. */
 
 #ifdef WANT_layer_norm_grad_sums
 /* A work-item does WIDE columns of a chunk of rows. */
@@ -125,8 +124,8 @@ KERNEL(layer_norm_grad_join)(ARGS) {
 #endif
 
 #ifdef WANT_layer_norm_grad_rows
-/* A work-item does a chunk of rows. Where it is to KEEP them, what is summed for the parameters is summed on the way, so
- * that x and dy come from memory once: by columns, or for each of a row's runs. */
+/* A work-item does a chunk of rows. With `keep` it also computes the sums for weight and bias, so that x and dy are
+ * read from memory once: by columns, or for each run of a row. */
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
   ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, sums), const index_t rows, const index_t n,    \
@@ -142,7 +141,7 @@ BODY(layer_norm_grad_rows_item)(const long item, ARGS) {
   USE(STORAGE(T), dx);
   USE(float, sums);
   const index_t runs = n / inner, wide = runs * period, last = (index_t)min((item + 1) * chunk, (long)rows);
-  /* short rows lie in the first cache: half of a later one is asked for in each pass, of both operands */
+  /* short rows fit into L1: each pass prefetches half of a later row, of both operands */
   const index_t short_row = n <= 4096, far = short_row ? max(n, (index_t)AHEAD / 2) : AHEAD / 2;
   for (index_t row = (index_t)(item * chunk); row < last; row++) {
     const index_t base = row * n, first = row % period * runs, own = (index_t)(item / period) * wide + first;
@@ -209,7 +208,7 @@ BODY(layer_norm_grad_rows_item)(const long item, ARGS) {
       clade_take(&s, &s_lost, CLADE_TOTAL(a, a_lost) * weight[first + w]);
       clade_take(&q, &q_lost, CLADE_TOTAL(b, b_lost) * weight[first + w]);
     }
-    /* `even` is a choice between values and no branch: LLVM 19 in PoCL 6.0 aborts on that ("did not reach a fixpoint") */
+    /* a select rather than a branch: for the branch LLVM 19 in PoCL 6.0 aborts ("did not reach a fixpoint") */
     const float g = CLADE_TOTAL(s, s_lost) / (float)n, even = rms ? 0.0f : g;
     const float slope = CLADE_TOTAL(q, q_lost) * r * r / (float)n;
     for (index_t begin = 0, w = first; begin < n; w++) {
@@ -240,8 +239,8 @@ KERNEL(layer_norm_grad_rows)(ARGS) {
 #endif
 
 #ifdef WANT_layer_norm_grad_groups
-/* A work-item does `piece` rows of runs, whole vectors each: x and dy of a row come from memory, and are summed, while the
- * row before is written out of the second cache. The sums of layer_norm_grad_rows in their order, and so its bits. */
+/* A work-item does `piece` rows made of whole vectors: x and dy of a row are read from memory and summed, while the row
+ * before is written from L2. Sums are in the order of layer_norm_grad_rows, so the bits are the same. */
 #define ADD                                                                            \
   {                                                                                    \
     const float16 d = LOAD16(T, dy, next + i), off = LOAD16(T, x, next + i) - m;       \
@@ -268,7 +267,7 @@ BODY(layer_norm_grad_groups_item)(const long item, ARGS) {
   USE(float, sums);
   const index_t runs = n / inner, begin = (index_t)(item * piece), last = (index_t)min((item + 1) * piece, (long)rows);
   float even = 0, slope = 0, mean_was = 0, rstd_was = 0;
-  for (index_t row = begin - 1; row < last; row++) { /* at first none is written, at last none summed */
+  for (index_t row = begin - 1; row < last; row++) { /* the first turn only sums, the last one only writes */
     const bool adds = row + 1 < last, both = adds && row >= begin && ((size_t)dx & 63) == 0;
     const index_t base = row * n, next = (row + 1) * n, own = (row + 1) * runs;
     const float m = adds ? mean[row + 1] : 0, r = adds ? rstd[row + 1] : 0;

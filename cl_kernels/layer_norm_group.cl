@@ -1,7 +1,8 @@
-/* Normalization of rows, and its derivatives, by teams of a group's items (prelude_group.cl): the mean, then the mean square of what differs
- * from it, then the results, each by reading the row once. Each element is read and written by one item alone, so that y
- * may lie where x does. RUNS: a weight and a bias are for `inner` elements on end, and rows go through all of them in
- * `period` turns; else there is one for each element of a row. The sums of layer_norm_grad are joined by its own kernel. */
+/* Normalization of rows and its gradients by teams of work-items (prelude_group.cl): mean, then mean square of the
+ * deviations, then the results, with one read of the row each. Each element is read and written by the same item, so y
+ * may be x. RUNS: each weight and bias applies to `inner` consecutive elements, and rows use all of them in turn, with
+ * a period of `period` rows; otherwise there is one per element of a row. layer_norm_grad's own kernel combines the
+ * sums. */
 #if RUNS
 #define OF_RUN(p, i)                                                                                  \
   (float4)(p[first + (i) / inner], p[first + min((i) + 1, n - 1) / inner],                            \
@@ -28,7 +29,7 @@ KERNEL(layer_norm_forward_group)
   const index_t row = (index_t)TEAM_LINE, base = row * n, count = own ? n : 0;
   const float elements = (float)max(n, (index_t)1);
   float mean = 0;
-  if (!rms) { /* all items of the group, or none */
+  if (!rms) { /* the same for all items of the group */
     TEAM_FLOAT s = 0, lost = 0;
     TEAM_FOR(i, count) TEAM_TAKE(s, lost, TEAM_LOAD(T, x, base, i, count, 1, whole, 0.0f))
     float2 sum;
@@ -60,7 +61,8 @@ KERNEL(layer_norm_forward_group)
 #endif
 
 #ifdef WANT_layer_norm_grad_group
-/* By x, row by row: rstd (g - (sum g + xhat sum(g xhat)) / n) with g = dy weight; without a mean (rms) sum g is not in it. */
+/* Gradient for x, row by row: rstd (g - (sum g + xhat sum(g xhat)) / n) with g = dy weight; for RMS normalization
+ * without sum g. */
 KERNEL(layer_norm_grad_group)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),
  ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n, const index_t inner,
@@ -101,7 +103,7 @@ KERNEL(layer_norm_grad_group)
 #endif
 
 #ifdef WANT_layer_norm_grad_group_sums
-/* For the parameters, of rows: sums of dy and of dy xhat along a chunk of the rows of a column. Teams are spread. */
+/* For weight and bias of rows: sums of dy and of dy xhat over a chunk of the rows of a column. Teams are spread. */
 KERNEL(layer_norm_grad_group_sums)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), ARG(float, sums),
  const index_t rows, const index_t n, const index_t chunk, const index_t chunks) {
@@ -135,7 +137,7 @@ KERNEL(layer_norm_grad_group_sums)
 #endif
 
 #ifdef WANT_layer_norm_grad_group_runs
-/* ... of groups: along the elements of a channel in a chunk of the samples. */
+/* For weight and bias of groups: sums over the elements of a channel, in a chunk of the samples. */
 KERNEL(layer_norm_grad_group_runs)
 (ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), ARG(float, sums),
  const index_t samples, const index_t channels, const index_t chunk, const index_t chunks, const index_t inner,

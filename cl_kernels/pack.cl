@@ -1,4 +1,4 @@
-/* Pack: each work-item writes one block, with zeros where the axes end inside it. */
+/* Conversion to blocked layouts: each work-item writes a block, padded with zeros. */
 #ifdef WANT_pack_forward_ref
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t before, const index_t axis,  \
@@ -30,7 +30,7 @@ KERNEL(pack_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_pack_forward_tiles
-/* Blocks of sixteens of elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
+/* Blocks of multiples of sixteen 32-bit elements: a work-item transposes up to STRIP columns of a block. */
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
       const index_t block, const int stream
@@ -63,14 +63,14 @@ KERNEL(pack_forward_tiles)(ARGS) {
 #endif
 
 #ifdef WANT_pack_forward_panels
-/* sizes: matrices, the blocked axis, windows and their places along the other one, the distances between neighbors
- * along the blocked axis, between windows and between places; and how many places of a window a work-item writes of a
- * block: words, or bytes, whatever the elements, since one kernel for all types is compiled sooner. */
+/* sizes: matrices; the blocked axis; windows and their places along the other one; strides along the blocked axis,
+ * between windows, and between places; places of a window that a work-item writes. Elements are moved as bytes or
+ * words, so that one kernel serves all types. */
 #define ARGS                                                                                                     \
   ARG(const uchar, x), ARG(uchar, y), const index8_t sizes, const index_t bytes, const index_t block,            \
       const index_t interleave
 
-/* Sixteen lanes, each so far from the next, become columns, which are whole lines as most blocks lie. */
+/* Transposes sixteen lanes at a distance of `from` to columns, which are whole cache lines for most blocks. */
 static inline void FN(columns)(const __global float *x, index_t from, index_t count, __global float *y, index_t to) {
   index_t k = 0;
   for (; k + 8 <= count; k += 8) {

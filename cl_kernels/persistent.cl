@@ -1,25 +1,29 @@
-/* Steps of a func after each other in one launch, for processors whose threads take longer to wake than a small step
- * takes. Each work-group is a worker. The items of a step are cut into tasks, and these into a share for each worker,
- * neighbors together: so a worker writes lines of its own, and meets again what it wrote in the step before. Who is
- * through with its share goes on with the others'. A worker begins a step when all tasks of the steps before it are done. Who
- * waits holds no task, and who holds one is running: nothing depends on how many workers run at the same time.
- * Steps of one item that follow each other are one task together: nobody else has to learn of what is between them.
+/* A persistent kernel: consecutive steps of a func in one launch, for CPUs on which waking the threads takes longer
+ * than a small step.
  *
- * The host writes (src/plan/persistent.c): CASES, a case for each kernel that is a member, which calls its <kernel>_item with
- * arguments out of a step's; BASES and BASE_LIST, the memory that all of them lie in.
+ * Each work-group is a worker. The work-items of a step are divided into tasks, and the tasks into one contiguous share
+ * per worker, so that a worker writes its own cache lines and often reads what it wrote in the previous step. A worker
+ * that has finished its share takes tasks from the others'. A worker begins a step when all tasks of earlier steps are
+ * done. There is no deadlock with fewer running workers: a waiting worker holds no task, and a task is held only by a
+ * running worker. Consecutive steps of one work-item form a single task, which needs no synchronization in between.
  *
- * table: counters, a line each, zero between launches: tasks done, workers through, tasks taken of each share; then, from
- * table_at on, for each step: tasks of a share, counted from the first step on, its member, items a task, items, where
- * its arguments are, counted from table_at, and how many steps its tasks do, with those that follow it. */
+ * The host (src/plan/persistent.c) generates CASES, a case per member kernel, which calls its <kernel>_item with
+ * arguments from the step's table entry; and BASES and BASE_LIST, the buffers of all steps.
+ *
+ * Layout of `table`:
+ *
+ *   counters, a cache line each, zero between launches: tasks done; workers finished; tasks taken from each share
+ *   from table_at on, eight words per step: tasks of a share, accumulated over the steps; member; work-items per task;
+ *   work-items; position of the arguments, relative to table_at; number of consecutive steps that its tasks execute */
 #define ITEM(name, k) CLADE_PASTE(CLADE_PASTE(name##_item_, SUFFIX), _##k)
-/* A step's argument from its word k on. */
+/* The argument at word k of a step's arguments. */
 #define MEMORY(k) (__global void *)base[t[k]], t[k + 1]
 #define INT(k)    t[k]
 #define UINT(k)   (uint)t[k]
 #define FLOAT(k)  as_float(t[k])
 #define INT8(k)   vload8(0, t + k)
 
-#ifndef CLADE_PAUSE /* by the host (src/cl/unit_probes.c), where the compiler takes inline assembly */
+#ifndef CLADE_PAUSE /* defined by the host (src/cl/unit_probes.c) if the compiler supports inline assembly */
 #define CLADE_PAUSE
 #define CLADE_YIELD
 #endif
@@ -33,7 +37,7 @@ static inline void FN(await)(volatile __global int *done, const int many) {
   mem_fence(CLK_GLOBAL_MEM_FENCE);
 }
 
-/* Apart, since a compiler that copies kernels would copy all cases. */
+/* Not inlined: compilers that duplicate kernels would duplicate all cases. */
 APART static void FN(work)(const int group, const int workers, const int steps, volatile __global int *done,
                            const __global int *table, __global char *const *base) {
   volatile __global int *through = done + 16, *shares = done + 32;

@@ -1,4 +1,4 @@
-/* The counter-based generator Philox4x32-10: the four words of a key and a counter. */
+/* Philox4x32-10, a counter-based random number generator: four words from a key and a counter. */
 static inline uint4 FN(philox)(uint k0, uint k1, uint4 x) {
   for (int round = 0; round < 10; round++) {
     const uint h0 = mul_hi(0xD2511F53u, x.s0), l0 = 0xD2511F53u * x.s0;

@@ -1,7 +1,7 @@
-/* Pooling: the largest pixel or the mean of each window, and what that sends back to the pixels. dims: planes, height and
- * width of x, of y, of the kernel, and, of means, what sums are divided by (0: by the number of pixels that a window
- * covers). map: along the height, then the width, tap k of window p is the pixel p * mul + add + k * delta (mul, add,
- * delta, unused). Backwards, a pixel goes through the windows that cover it. */
+/* Pooling: the maximum or mean of each window, and the gradients. dims: planes; height and width of x, of y, of the
+ * kernel; for means the divisor (0: the pixels in the window). map, for height and for width: tap k of window p is
+ * pixel p * mul + add + k * delta (mul, add, delta, unused). In gradients, a pixel gathers from the windows that cover
+ * it. */
 #ifdef WANT_pool2d_forward_ref
 KERNEL(pool2d_forward_ref)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map) {
@@ -28,7 +28,7 @@ KERNEL(pool2d_forward_ref)
 #endif
 
 #ifdef WANT_max_pool2d_backward_ref
-/* Whether tap (ky, kx) is the first of the largest pixels in the window that begins at (y0, x0); `own` is its pixel. */
+/* True if tap (ky, kx), whose pixel is `own`, is the first maximum of the window that begins at (y0, x0). */
 static bool FN(first)(const __global STORAGE(T) *x, const index8_t dims, const index8_t map, index_t y0, index_t x0,
                       index_t ky, index_t kx, float own) {
   for (index_t j = 0; j < dims.s5; j++)
@@ -68,7 +68,7 @@ KERNEL(max_pool2d_backward_ref)
 #endif
 
 #ifdef WANT_avg_pool2d_backward_ref
-/* How many taps of the window that begins at `start` are pixels. */
+/* Number of a window's taps that are pixels, for a window that begins at `start`. */
 static inline index_t FN(covered)(index_t start, index_t delta, index_t taps, index_t size) {
   const index_t first = start < 0 ? (delta - 1 - start) / delta : 0;
   const index_t end = start < size ? min(taps, (size - 1 - start) / delta + 1) : 0;
@@ -99,7 +99,7 @@ KERNEL(avg_pool2d_backward_ref)
 
 #if MAX
 #define NONE       (-INFINITY)
-#define TAKE(s, v) ((s) != (s) ? (s) : (s) > (v) ? (s) : (v)) /* what one instruction does, and a NaN of s kept */
+#define TAKE(s, v) ((s) != (s) ? (s) : (s) > (v) ? (s) : (v)) /* one instruction, which also keeps a NaN of s */
 #else
 #define NONE       0.0f
 #define TAKE(s, v) ((s) + (v))
@@ -107,8 +107,8 @@ KERNEL(avg_pool2d_backward_ref)
 
 /* ---- vec: rows of windows, sixteen pixels or eight windows at a time; no dilation ---- */
 #if defined WANT_pool2d_forward_vec || defined WANT_pool2d_backward_vec
-/* MAX: maxima, else sums. TAPS and STEP: size and stride of the window along both axes where they are common ones, so
- * that loops over taps are unrolled; else 0. */
+/* MAX: maxima, else sums. TAPS and STEP: size and stride of common square windows, for which loops are unrolled; else
+ * 0. */
 #if TAPS
 #define KH TAPS
 #define KW TAPS
@@ -121,8 +121,8 @@ KERNEL(avg_pool2d_backward_ref)
 #define SX map.s4
 #endif
 
-/* line[0, span) becomes what TAKE makes of `count` rows of pixels from p on, columns from `first` on; beyond the edges it
- * is NONE. Of `left` elements from p on more may be read than is needed. */
+/* line[0, span) = TAKE over `count` rows of pixels, from p on and columns from `first` on; NONE beyond the edges.
+ * `left` elements from p on may be read. */
 #define DOWN(more)                                         \
   for (; i < whole; i += 16) {                             \
     float16 v = LOAD16(T, p, i);                           \
@@ -137,7 +137,7 @@ __attribute__((noinline)) static void FN(down)(const __global STORAGE(T) *p, con
                                                const index_t width, const index_t first, const index_t span,
                                                float *line) {
   const index_t begin = min(max(-first, (index_t)0), span), end = max(min(span, width - first), begin);
-  const long over = left - (long)(count - 1) * width - first; /* so many columns can be read in every row */
+  const long over = left - (long)(count - 1) * width - first; /* columns that can be read in every row */
   const index_t whole = count > 0 ? min(end, (index_t)min(over - 15, (long)end)) : begin;
   index_t i = begin;
   p += first;
@@ -170,13 +170,13 @@ static inline float8 FN(every)(const float *line, const index_t step) {
 }
 
 #if !MAX
-/* How many of a window's pixels eight windows cover along a row of `size`, the first from `start` on, `step` apart. */
+/* Pixels covered along a row of `size` pixels by each of eight windows; the first begins at `start`, and they are
+ * `step` apart. */
 static inline float8 FN(covered)(const index_t start, const index_t step, const index_t taps, const index_t size) {
   const int8 from = (int)start + (int)step * (int8)(0, 1, 2, 3, 4, 5, 6, 7);
   return convert_float8(max(min(from + (int)taps, (int8)(int)size) - max(from, (int8)0), (int8)0));
 }
 
-/* What the sums of eight windows are divided by. */
 static inline float8 FN(divisor)(const index8_t dims, const index8_t map, const index_t rows, const index_t column) {
   if (dims.s7) return (float8)(float)dims.s7;
   return max(FN(covered)(column * SX + map.s5, SX, KW, dims.s2) * (float)rows, (float8)1.0f);
@@ -186,8 +186,8 @@ static inline float8 FN(divisor)(const index8_t dims, const index8_t map, const 
 
 #ifdef WANT_pool2d_forward_vec
 #if TAPS == 2 && STEP == 2
-/* Windows of 2 x 2 side by side, straight from two rows: sixteen at a time, the last of which may be done again in part.
- * Where there are fewer, y and what follows the rows have room for sixteen. */
+/* Adjacent 2 x 2 windows, directly from two rows, sixteen at a time; the last sixteen overlap those before. With fewer
+ * windows, x and y must have room for sixteen. */
 static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const index_t windows,
                              const index_t width, const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
@@ -195,7 +195,7 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
     const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
 #pragma unroll
-    for (int k = 0; k < 64; k += 16) SOON(x + FAR + 4 * i + k); /* as both rows lie, from end to end */
+    for (int k = 0; k < 64; k += 16) SOON(x + FAR + 4 * i + k); /* both rows are contiguous */
     const float16 left = TAKE(a, c), right = TAKE(b, d);
     const float16 even = EVEN16(left, right), odd = ODD16(left, right);
 #if MAX
@@ -207,8 +207,8 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
   }
 }
 #elif TAPS == 3 && STEP == 2
-/* Sixteen and more windows of 3 x 3, the first from pixel `first` on, which may be -1, straight from three rows; the last
- * sixteen may be done again in part. */
+/* Sixteen or more 3 x 3 windows, directly from three rows; the first one begins at pixel `first`, which may be -1. The
+ * last sixteen overlap those before. */
 static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const index_t windows,
                                const index_t width, const index_t first, const float by, const float edge,
                                const int stream) {
@@ -217,7 +217,7 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
     float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
     float16 before = LOAD(T, x, own);
 #pragma unroll
-    for (int k = 0; k < 64; k += 16) SOON(x + 3 * width + AHEAD + 4 * i + k); /* two rows are new */
+    for (int k = 0; k < 64; k += 16) SOON(x + 3 * width + AHEAD + 4 * i + k); /* two of three rows are new */
 #pragma unroll
     for (int k = 1; k < 3; k++) {
       const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
@@ -240,8 +240,8 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
 }
 #endif
 
-/* A work-item does `piece` rows of y in pieces of `tile` windows. JOINED rows are done as one, where windows lie side by
- * side and leave no pixel of a row out; then `tile` is the width of y. */
+/* A work-item computes `piece` rows of y, in pieces of `tile` windows. JOINED rows are processed as one if windows
+ * leave no gaps; `tile` is then the width of y. */
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map,               \
       const index_t piece, const index_t tile, const index_t joined, const int stream
@@ -258,7 +258,7 @@ BODY(pool2d_forward_vec_item)(const long item, ARGS) {
       const index_t own = stream ? (index_t)begin + ROW_IN_TURN(row - (index_t)begin, end - (index_t)begin) : row;
       const index_t plane = own / dims.s3, at = plane * pixels + (own - plane * dims.s3) * 2 * dims.s2;
       const bool room = !stream && (end - row) * dims.s4 >= 16 && at + dims.s2 + 32 <= dims.s0 * pixels;
-      if (dims.s4 < 16 && !room) break; /* what is too much the next rows write again */
+      if (dims.s4 < 16 && !room) break; /* the excess is overwritten by the next rows */
       FN(pairs)(x + at, y + own * dims.s4, dims.s4, dims.s2, stream);
     }
   }
@@ -304,7 +304,7 @@ BODY(pool2d_forward_vec_item)(const long item, ARGS) {
 #if !MAX
         v /= joined > 1 ? (float8)((float)high * KW) : FN(divisor)(dims, map, high, c + o);
 #endif
-        if (o + 8 <= room) { /* what is too much is written again */
+        if (o + 8 <= room) { /* the excess is overwritten */
           STOREN(8, T, y, to + o, v);
         } else {
           float lane[8];
@@ -334,8 +334,8 @@ KERNEL(pool2d_forward_vec)(ARGS) {
 #define ARG_PTR
 #define PTR(at)
 #endif
-#define BEATS(v, best) (~((v) <= (best)) & ((best) == (best))) /* or is NaN */
-/* Windows and places at a time: sixteen, where loops over taps are unrolled. */
+#define BEATS(v, best) (~((v) <= (best)) & ((best) == (best))) /* true for NaN too */
+/* Windows and places at a time: sixteen if loops over taps are unrolled. */
 #if TAPS
 #define WIDE   16
 #define PLACES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
@@ -346,7 +346,7 @@ KERNEL(pool2d_forward_vec)(ARGS) {
 typedef CLADE_PASTE(float, WIDE) FN(floats);
 typedef CLADE_PASTE(int, WIDE) FN(ints);
 #define TO(p, v) CLADE_PASTE(vstore, WIDE)(CLADE_PASTE(as_float, WIDE)(v), 0, p)
-/* What so many places get from the windows that reach band m by row `ry` and column `rx` of their steps. */
+/* Sums for adjacent places over the windows that reach band m, with row `ry` and column `rx` within the stride. */
 static inline FN(floats) FN(gather)(const float *g, const int *hit, const index8_t dims, const index8_t map,
                                 const index_t m, const index_t ring, const index_t pitch, const index_t at,
                                 const index_t ry, const index_t rx) {
@@ -371,9 +371,8 @@ static inline FN(floats) FN(gather)(const float *g, const int *hit, const index8
 #define GATHER(ry, rx) FN(gather)(g, hit, dims, map, m, ring, pitch, at, ry, rx)
 
 #if TAPS == 2 && STEP == 2
-/* Windows of 2 x 2 side by side from the first pixel on: two rows of dx from a row of windows, eight at a time, the last
- * of which may be done again in part; what these leave over at the rows' ends gets nothing. `room`: fewer than eight may
- * be done as eight. */
+/* Adjacent 2 x 2 windows from the first pixel on: two rows of dx from a row of windows, eight at a time; the last eight
+ * overlap those before. Pixels behind them get zero. `room`: fewer than eight may be done as eight. */
 static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STORAGE(T) *dx, const index_t windows,
                              const index_t width, const bool room, const int stream) {
   for (index_t at = 0; at < windows && (windows >= 8 || room); at += 8) {
@@ -428,9 +427,9 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
 }
 #endif
 
-/* dx in bands of as many rows as windows are apart, and the same along a row: band m and place o are reached by the
- * windows m - j and o - i. A work-item does `piece` of the `bands` of each plane, in pieces of `tile` places. The rows of
- * windows that reach a band are kept in a ring: their gradients and, of maxima, which tap each one chose. */
+/* dx is computed in bands of as many rows as the stride, and likewise along a row: band m and place o are reached by
+ * the windows m - j and o - i. A work-item does `piece` of the `bands` of each plane, in pieces of `tile` places. A
+ * ring buffer keeps the rows of windows that reach a band: their gradients and, for maxima, the tap that attains it. */
 #define ARGS                                                                                                   \
   ARG_X ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map,               \
       const index_t bands, const index_t piece, const index_t tile, const int stream
@@ -450,12 +449,12 @@ BODY(pool2d_backward_vec_item)(const long item, ARGS) {
   const index_t pixels = dims.s1 * dims.s2, windows = dims.s3 * dims.s4;
 #if TAPS == 2 && STEP == 2
   if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2) {
-    const long stop = end / bands * pixels + end % bands * 2 * dims.s2; /* the next item's */
+    const long stop = end / bands * pixels + end % bands * 2 * dims.s2; /* start of the next item's */
     for (long b = begin; b < end; b++) {
       const index_t p = (index_t)(b / bands), m = (index_t)(b - (long)p * bands), at = p * pixels + m * 2 * dims.s2;
       const index_t from = p * windows + m * dims.s4;
       const bool room = !stream && at + dims.s2 + 16 <= stop && from + 8 <= dims.s0 * windows;
-      if (m < dims.s3) /* what is too much the next bands write again */
+      if (m < dims.s3) /* the excess is overwritten by the next bands */
         FN(pairs)(PTR(at) dy + from, dx + at, dims.s4, dims.s2, room, stream);
       else
         for (index_t i = 0; i < min(2 * dims.s2, pixels - m * 2 * dims.s2); i++) STORE(T, dx, at + i, 0.0f);
@@ -502,13 +501,13 @@ BODY(pool2d_backward_vec_item)(const long item, ARGS) {
           FN(down)(x + at, (long)dims.s0 * pixels - at, 1, dims.s2, first, span, lines + (k - a) * step);
         }
         int *chosen = hit + next % ring * pitch;
-        for (index_t i = 0; i < n + more; i += WIDE) { /* at first the first tap that is a pixel: it may be -infinity */
+        for (index_t i = 0; i < n + more; i += WIDE) { /* initially the first pixel: it may be -infinity */
           const FN(ints) begins = max(-((int)((o0 + i) * SX + map.s5) + (int)SX * (FN(ints))(PLACES)), (FN(ints))0);
           FN(ints) which = (int)(a - top) * (int)KW + begins;
           FN(floats) best = -INFINITY;
           for (index_t k = a; k < e; k++) {
             const float *p = lines + (k - a) * step + i * SX;
-#if TAPS /* each row by itself, so that less waits for each other */
+#if TAPS /* row by row, for independent dependency chains */
             const float16 low = vload16(0, p), high = vload16(0, p + 16), odd = (float16)(low.odd, high.odd);
             float16 first = (float16)(low.even, high.even);
             int16 better = BEATS(odd, first), tap = select(begins, (int16)1, better);

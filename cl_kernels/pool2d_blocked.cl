@@ -1,5 +1,5 @@
-/* Pooling of images with their channels in blocks of 16: a channel in each lane; planes are blocks of channels. What the
- * arguments say is told in pool2d.cl. */
+/* Pooling of images with channels in blocks of 16: one channel per lane; planes are blocks of channels. Arguments as in
+ * pool2d.cl. */
 #if MAX
 #define NONE       (-INFINITY)
 #define TAKE(s, v) (((v) > (s)) | ((v) != (v)) ? (v) : (s))
@@ -8,7 +8,8 @@
 #define TAKE(s, v) ((s) + (v))
 #endif
 
-/* Taps [first, end) of a window along one axis are pixels, of those that begin at `start`, `delta` apart. */
+/* Taps [first, end) of a window along one axis that are pixels; the window begins at `start`, with taps `delta` apart.
+ */
 static inline index_t FN(first_tap)(const index_t start, const index_t delta, const index_t taps) {
   return start < 0 ? min((delta - 1 - start) / delta, taps) : 0;
 }
@@ -60,7 +61,8 @@ KERNEL(pool2d_forward_blocked)(ARGS) {
 #define ARG_X
 #define PASS_X
 #endif
-/* A box of `box` rows and `wide` columns of a plane of dx: what the windows that reach it send, window by window. */
+/* A tile of `box` rows and `wide` columns of a plane of dx: adds the contributions of the windows that reach it, window
+ * by window. */
 #define ARGS                                                                                                   \
   ARG_X ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map,               \
       const index_t box, const index_t wide, const int stream
@@ -78,7 +80,7 @@ BODY(pool2d_backward_blocked_item)(const long item, ARGS) {
   const index_t high = (dims.s5 - 1) * map.s2, broad = (dims.s6 - 1) * map.s6;
   float sum[BOX];
   for (index_t i = 0; i < (y1 - y0) * (x1 - x0); i++) vstore16((float16)(0.0f), i, sum);
-  /* windows from the first whose last tap reaches the box to the last whose first one does */
+  /* from the first window whose last tap reaches the tile to the last one whose first tap does */
   const index_t wy = max(y0 - map.s1 - high + map.s0 - 1, (index_t)0) / map.s0;
   const index_t wx = max(x0 - map.s5 - broad + map.s4 - 1, (index_t)0) / map.s4;
   for (index_t r = wy, top = wy * map.s0 + map.s1; r < dims.s3 && top < y1; r++, top += map.s0) {
@@ -88,7 +90,7 @@ BODY(pool2d_backward_blocked_item)(const long item, ARGS) {
       float16 g = LOAD16(T, dy, ((plane * dims.s3 + r) * dims.s4 + c) * 16);
 #if MAX
       float16 best = -INFINITY;
-      int16 which = (int)(k0 * dims.s6 + t0); /* at first the first tap that is a pixel: it may be -infinity */
+      int16 which = (int)(k0 * dims.s6 + t0); /* initially the first tap that is a pixel, which may be -infinity */
       for (index_t k = k0; k < k1; k++)
         for (index_t t = t0; t < t1; t++) {
           const float16 v = LOAD16(T, x, ((plane * dims.s1 + top + k * map.s2) * dims.s2 + left + t * map.s6) * 16);

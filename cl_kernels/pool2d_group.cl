@@ -1,13 +1,12 @@
-/* Pooling and its derivatives on GPUs. Of windows a work-item has a strip, STRIP below each other in a column, so that
- * neighbors read neighbors; of pixels it has four on end of a row, for which it goes through the windows that cover any of
- * them. Places are found once for all of these. Which pixel a window's maximum is, is looked for once for each window. dims and
- * map: as in pool2d.cl. */
+/* Pooling and its gradients on GPUs. For windows a work-item has a strip of STRIP consecutive windows in a column, so
+ * that neighboring items read neighboring pixels. For pixels it has four consecutive ones of a row, and visits the
+ * windows that cover any of them. Positions are computed once for all of these. The index of each window's maximum is
+ * found once, by its own launch. dims and map as in pool2d.cl. */
 #define STRIP 4
 
 #ifdef WANT_pool2d_forward_group
-/* TAPS: size of the window along both axes where it is a common one, without dilation, so that loops over taps are
- * unrolled; 0: any. WINNERS: not maxima, but the number in its plane of the first pixel that is the maximum; -1: a window
- * that covers none. */
+/* TAPS: size of common square windows without dilation, for which loops are unrolled; 0: any. WINNERS: instead of the
+ * maximum, writes the index in its plane of the first pixel that attains it, or -1 for a window without pixels. */
 #if TAPS
 #define KH TAPS
 #define KW TAPS
@@ -68,7 +67,8 @@ KERNEL(pool2d_forward_group)
 #endif
 
 #if defined WANT_max_pool2d_backward_group || defined WANT_avg_pool2d_backward_group
-/* Four pixels of a row, and the windows that cover some of them: from `up` to `down` and from `low` to `high`; `fours` are a row's. */
+/* Four pixels of a row, and the windows that cover any of them: [up, down] and [low, high]; a row has `fours` groups of
+ * four. */
 #define PIXELS                                                                                                   \
   const index_t row = item / fours, px = (item - row * fours) * 4, plane = row / dims.s1, py = row - plane * dims.s1; \
   const int left = (int)min(dims.s2 - px, (index_t)4);                                                           \
@@ -102,7 +102,7 @@ KERNEL(max_pool2d_backward_group)
 #endif
 
 #ifdef WANT_avg_pool2d_backward_group
-/* How many taps of the window that begins at `start` are pixels. */
+/* Number of a window's taps that are pixels, for a window that begins at `start`. */
 static inline index_t FN(covered)(index_t start, index_t delta, index_t taps, index_t size) {
   const index_t first = start < 0 ? (delta - 1 - start) / delta : 0;
   const index_t end = start < size ? min(taps, (size - 1 - start) / delta + 1) : 0;

@@ -1,22 +1,22 @@
-/* What the gradient of maxima of 3 x 3 by steps of two, padded by one, sends back: sixteen windows of a row at a time,
- * with all that they need in registers. What the arguments say is told in pool2d.cl. A window's tap is the first that is
- * like the window's maximum.
- * Row w of windows reaches rows 2w - 1, 2w and 2w + 1 of dx. The last of these waits in `even` and `odd` for what row
- * w + 1 sends to it. Columns are done from the right: an odd one has two windows, the right one of which may be of the
- * vector before. */
+/* Gradient of 3 x 3 max pooling with stride 2 and padding 1: sixteen windows of a row at a time, entirely in registers.
+ * Arguments as in pool2d.cl. A window's gradient goes to its first tap that equals the maximum.
+ *
+ * Row w of windows contributes to rows 2w - 1, 2w and 2w + 1 of dx. The last of these is kept in `even` and `odd` until
+ * row w + 1 has contributed. Columns are processed from the right: an odd column belongs to two windows, the right one
+ * of which may be in the vector before. */
 #define LANES   ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
-/* A plane, and what of x and dy there is from its beginning on: more may be read than its rows have. */
+/* A plane, and the number of elements of x and dy from its beginning on, since reads may exceed its rows. */
 typedef struct {
   const __global STORAGE(T) *x, *dy;
   __global STORAGE(T) *dx;
-  index_t height, width, high, wide; /* pixels, windows */
+  index_t height, width, high, wide; /* in pixels; in windows */
   long left, left_dy;
   int stream;
 } FN(plane);
 
-/* The pixels left of, in and right of the middle of sixteen windows in a row, from column `c` on: those between the edges of
- * the image, else -infinity. What another row has is of windows that are not there. */
+/* Loads the pixels left of, at and right of the centers of sixteen windows of a row, from column `c` on; -infinity
+ * outside of the image. Pixels read from other rows belong to windows that do not exist. */
 __attribute__((always_inline)) static inline void FN(taps)(const FN(plane) *p, const bool whole, const long row, const index_t c, float16 *tap) {
   const __global STORAGE(T) *x = p->x + row * p->width;
   const float16 before = c ? LOAD(T, x, c - 1) : -INFINITY;
@@ -36,7 +36,7 @@ __attribute__((always_inline)) static inline void FN(taps)(const FN(plane) *p, c
   tap[0] = BEHIND16(before, tap[2]);
 }
 
-/* 32 pixels of a row of dx from column c on, as many as there are. */
+/* Stores up to 32 pixels of a row of dx from column c on. */
 __attribute__((always_inline)) static inline void FN(put)(const FN(plane) *p, const bool whole, const long row, const index_t c, const float16 even,
                            const float16 odd) {
   __global STORAGE(T) *dx = p->dx + row * p->width;
@@ -55,13 +55,13 @@ static inline float16 FN(largest)(const float16 *tap) {
   return LARGER(two, tap[2]);
 }
 
-/* Of numbers, those of some lanes, and what is left in the others. */
+/* The values of some lanes; and the rest, in the other lanes. */
 #define SOME(v, lanes) select((float16)(0.0f), v, lanes)
 #define LEFT(v, some)  as_float16(as_int16(v) ^ as_int16(some))
 
-/* Sixteen windows of row w from `first` on: what they send to the end of the row above where that is to be written, and
- * to their own. whole: they are all there, and so is what they cover and write. next: what the windows to the right send to
- * their left columns. */
+/* Sixteen windows of row w from `first` on: adds their contributions to the end of the row above, if `above`, and to
+ * their own rows. whole: all windows and all pixels that they cover exist. next: contributions of the windows to the
+ * right to their left columns. */
 __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p, const bool whole, const index_t w, const index_t first,
                                const bool above, const bool own, float16 *next, float *even, float *odd) {
   const long top = 2 * (long)w - 1;
@@ -72,7 +72,7 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     tap[3 * r] = tap[3 * r + 1] = tap[3 * r + 2] = -INFINITY;
     if (whole || (top + r >= 0 && top + r < p->height)) FN(taps)(p, whole, top + r, c, tap + 3 * r);
   }
-  const __global STORAGE(T) *soon = p->x + ((top + 3) * p->width + 2 * c); /* two rows are new */
+  const __global STORAGE(T) *soon = p->x + ((top + 3) * p->width + 2 * c); /* two of three rows are new */
 #pragma unroll
   for (int k = 0; k < 64; k += 16) SOON(soon + AHEAD + k);
   const long from = (long)w * p->wide + first;
@@ -92,7 +92,7 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     best = LARGER(row[r], best);
     number &= (tap[3 * r] == tap[3 * r]) & (tap[3 * r + 1] == tap[3 * r + 1]) & (tap[3 * r + 2] == tap[3 * r + 2]);
   }
-  if (ANY16(~(number & (best > -INFINITY)))) { /* the first NaN, or the first that is a pixel */
+  if (ANY16(~(number & (best > -INFINITY)))) { /* the first NaN, or the first tap that is a pixel */
     const int16 lowest = number & (best == -INFINITY), rare = lowest | ~number;
 #pragma unroll
     for (int k = 0; k < 9; k++) {
@@ -107,7 +107,7 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     best = select(best, (float16)(1.0f), rare);
   }
 #pragma unroll
-  for (int r = 0; r < 3; r++) { /* the first row that has the maximum, and of that the first tap */
+  for (int r = 0; r < 3; r++) { /* the first row with the maximum, and in it the first tap */
     const float16 part = r < 2 ? SOME(g, row[r] == best) : g;
     g = LEFT(g, part);
     sent[3 * r] = SOME(part, tap[3 * r] == row[r]);
@@ -116,7 +116,7 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     sent[3 * r + 2] = LEFT(rest, sent[3 * r + 1]);
   }
 #pragma unroll
-  for (int r = 0; r < 3; r++) { /* to odd columns from both sides */
+  for (int r = 0; r < 3; r++) { /* odd columns receive from both sides */
     const float16 near = sent[3 * r];
     sent[3 * r + 2] += MIXED16(near, next[r], 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
     next[r] = near;
@@ -129,8 +129,8 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
   }
 }
 
-/* A work-item does `piece` pairs of rows, from an even one on, of all that the planes have; of a pair that another one
- * begins with it computes the windows as well. */
+/* A work-item does `piece` pairs of rows, beginning with an even one, over all planes; it recomputes the windows that
+ * it shares with another work-item. */
 #define ARGS                                                                                                   \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims,               \
       const index8_t map, const index_t piece, const int stream

@@ -1,45 +1,47 @@
-/* Behind clade/dtypes.h and before prelude_math.cl and prelude_memory.cl, before every program: how kernels take tensors
- * and load and store their elements. OpenCL C 1.2.
+/* How kernels take tensors, and load and store their elements. Precedes every program, after clade/dtypes.h and before
+ * prelude_math.cl and prelude_memory.cl. OpenCL C 1.2.
  *
- * A kernel file is compiled once per set of parameters, many copies in one program. So names at file scope go through
- * KERNEL() and FN(), and every macro that a file defines is undefined at its end. Functions of COMMON() names, between
- * #if COMMON_FIRST and #endif, serve all copies that differ in the epilogue only: they see neither EPILOGUE… nor WIDE.
+ * A kernel file is compiled once per set of parameters, and one program contains many such copies. Names at file scope
+ * therefore go through KERNEL() and FN(), and a file undefines each macro that it defines. Functions named by COMMON(),
+ * between #if COMMON_FIRST and #endif, are shared by all copies that differ only in the epilogue; they must not use
+ * EPILOGUE… or WIDE.
  *
  *   KERNEL(softmax_forward_ref)(ARG(STORAGE(T), x), ARG(STORAGE(T), y), const index_t rows, …)
  *   {
  *     USE(STORAGE(T), x);
  *
- * A file of several kernels may put each between #ifdef WANT_<name> and #endif: a copy is for one of them.
+ * A file with several kernels may enclose each in #ifdef WANT_<name> … #endif; a copy then contains only one of them.
  *
- * With all scalar arguments zero a kernel touches no memory: that is how programs are warmed. */
+ * If all scalar arguments are zero, a kernel accesses no memory. Programs are warmed up that way. */
 #define CLADE_PASTE_(a, b) a##b
 #define CLADE_PASTE(a, b)  CLADE_PASTE_(a, b)
-#define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some implementations make `step` a macro */
+#define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some OpenCL headers define `step` as a macro */
 #define COMMON(name)       CLADE_PASTE(name##_, COMMON_SUFFIX)
 #define KERNEL(name)       CLADE_ENTRY void CLADE_PASTE(name##_, SUFFIX)
-#define CLADE_ENTRY        __kernel /* static where a copy of the file is a member of another kernel (persistent.cl) */
+#define CLADE_ENTRY        __kernel /* static if the kernel is part of a persistent kernel (persistent.cl) */
 
-/* Before KERNEL: the only work-group size that it is launched with. Some devices take it at the launch instead. */
+/* Precedes KERNEL: the kernel's only work-group size. Some devices take it at the launch instead. */
 #ifdef CLADE_FREE_GROUP
 #define GROUP(x, y, z)
 #else
 #define GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #endif
 
-/* What a work-item does once it knows its place: KERNEL() finds the place and calls it, with PASS(name) for ARG(…,
- * name). Some compilers go through a kernel three times and through a function that it calls once, which is most of the
- * time until a first result. It neither asks for its ids nor declares local memory. Not for kernels whose work-items
- * are to become lanes of vectors: those are kept whole.
- * BODY(<kernel>_item)(number of the work-item, all that the kernel takes) serves launches along one axis in groups of one
- * item, which may then become steps of a persistent kernel (persistent.cl). */
+/* The body of a work-item. KERNEL() determines the item's position and calls BODY(), passing PASS(name) for each ARG(…,
+ * name). Some compilers process a kernel's text three times, but a called function once, which shortens the time to the
+ * first result considerably. A body must not query its ids or declare local memory. Kernels whose work-items should
+ * become vector lanes must not use it.
+ *
+ * BODY(<kernel>_item)(number of the work-item, all of the kernel's arguments) is for one-dimensional launches with
+ * groups of one work-item; these may become steps of a persistent kernel (persistent.cl). */
 #ifdef CLADE_CALL_BODY
 #define BODY(name) __attribute__((noinline)) static void FN(name)
 #else
 #define BODY(name) static inline void FN(name)
 #endif
 
-/* index_t is 64 bits wide where an operand has nearly 2^31 elements or more, in blocks bytes (src/op/emit.c); INDEX64 is
- * 0 or 1 in every set of parameters. */
+/* index_t has 64 bits if an operand has nearly 2^31 elements or more (for blocked types: bytes; src/op/emit.c). INDEX64
+ * is 0 or 1 in every set of parameters. */
 #define CLADE_INDEX_0  int
 #define CLADE_INDEX_1  long
 #define CLADE_INDEX8_0 int8
@@ -52,7 +54,8 @@
 #define USE(type, name) __global type *name = name##_base + name##_at
 #define PASS(name)      name##_base, name##_at
 
-/* Of six batch extents, the first of `dims`: how many there are, and how far number `at` lies by six strides. */
+/* `dims` begins with six batch dimensions. BATCHES: their product; BATCH_OFFSET: offset of batch number `at` for six
+ * strides. */
 #define BATCHES(dims) ((long)(dims).s0 * (dims).s1 * (dims).s2 * (dims).s3 * (dims).s4 * (dims).s5)
 #define CLADE_OFFSET_OF(wide, index, index8)                                                               \
   static inline index CLADE_PASTE(clade_batch_offset_, wide)(index8 dims, index8 strides, index at) {      \
@@ -70,7 +73,7 @@ CLADE_OFFSET_OF(0, int, int8)
 CLADE_OFFSET_OF(1, long, long8)
 #define BATCH_OFFSET CLADE_PASTE(clade_batch_offset_, INDEX64)
 
-/* Columns of an element type's row (clade/dtypes.h), T being its name. */
+/* Columns of the table of element types (clade/dtypes.h) for a type named T. */
 #define CLADE_ROW(T, column) CLADE_PASTE(CLADE_DTYPE_, T)(column)
 #define CLADE_KIND_OF(NAME, number, name, bits, elements, bytes, scale, kind, ...) kind
 #define CLADE_FORMAT_OF(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, ...) \
@@ -91,13 +94,12 @@ CLADE_OFFSET_OF(1, long, long8)
 #define CLADE_SCALE(T)  CLADE_ROW(T, CLADE_SCALE_OF)
 #define COMPUTE(T)      CLADE_ROW(T, CLADE_COMPUTE_OF)
 #define CLADE_KIND(T)   CLADE_ROW(T, CLADE_KIND_OF)
-#define CLADE_FORMAT(T) CLADE_ROW(T, CLADE_FORMAT_OF) /* three arguments */
-/* The macro of a family that serves the type's access: CLADE_LOAD_f16 of LOAD. */
+#define CLADE_FORMAT(T) CLADE_ROW(T, CLADE_FORMAT_OF) /* exponent bits, fraction bits, infinities */
+/* Selects a macro of a family by the type's access, for example CLADE_LOAD_f16 for LOAD. */
 #define CLADE_ACCESS(FAMILY, T) CLADE_PASTE(CLADE_PASTE(FAMILY, _), CLADE_ROW(T, CLADE_ACCESS_OF))
 
-/* The lowest byte with its sign. A cast to char says the same, and is the same machine code elsewhere; but where a `?:`
- * has nothing but such chars and constants in its branches, Mesa computes it in 8 bits, and its llvmpipe crashes there.
- */
+/* Sign-extends the lowest byte. A cast to char would do the same, but if a `?:` has only such chars and constants in
+ * its branches, Mesa computes it in 8 bits, and llvmpipe crashes. */
 static inline int clade_wrap_i8(int v) { return (int)((uint)v << 24) >> 24; }
 static inline float clade_load_f16(const __global ushort *p, size_t i) { return vload_half(i, (const __global half *)p); }
 static inline void clade_store_f16(__global ushort *p, size_t i, float v) { vstore_half_rte(v, i, (__global half *)p); }
@@ -115,9 +117,10 @@ static inline float clade_round_bf16(float v) {
   uint u = as_uint(v);
   return as_float((u & 0x7fffffffu) > 0x7f800000u ? u : (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
 }
-/* Floats of at most 8 bits with e bits of exponent and m of fraction, as codes: to a float and back, to nearest even.
- * What rounds to more than the largest number is an infinity, or NaN where the format has none. Denormal numbers of the
- * format are differences from its smallest normal one, and need none of float's. */
+/* Floats of at most 8 bits, with e exponent and m fraction bits: conversion of codes to float, and of floats to codes,
+ * rounding to nearest even. Values beyond the largest number become infinity, or NaN if the format has no infinity.
+ * Subnormal numbers of the format are computed as differences from its smallest normal number, so float's subnormals
+ * are not needed. */
 #define CLADE_SMALL(n)                                                                                                \
   static inline float##n clade_small##n(uint##n code, const int e, const int m, const int infinite) {                 \
     const uint first = (129u - (1u << (e - 1))) << 23, last = infinite ? ((1u << e) - 1u) << m : (1u << (e + m)) - 1u; \
@@ -129,7 +132,7 @@ static inline float clade_round_bf16(float v) {
   }                                                                                                                   \
   static inline uint##n clade_small_code##n(float##n v, const int e, const int m, const int infinite) {               \
     const uint first = (129u - (1u << (e - 1))) << 23, last = infinite ? ((1u << e) - 1u) << m : (1u << (e + m)) - 1u; \
-    const uint unit = (152u - (1u << (e - 1)) - (uint)m) << 23; /* added, it rounds to the smallest number's multiples */ \
+    const uint unit = (152u - (1u << (e - 1)) - (uint)m) << 23; /* adding it rounds to the smallest number's multiples */ \
     const uint##n u = as_uint##n(v), a = u & 0x7fffffffu;                                                             \
     const uint##n normal = ((a + ((1u << (22 - m)) - 1u) + (a >> (23 - m) & 1u)) >> (23 - m)) -                       \
                            ((128u - (1u << (e - 1))) << m);                                                           \
@@ -149,7 +152,7 @@ CLADE_SMALL(16)
 #define CLADE_LOAD_i8(T, p, i)          clade_wrap_i8((p)[i])
 #define CLADE_LOAD_integer(T, p, i)     (p)[i]
 #define CLADE_LOAD_truth(T, p, i)       (p)[i]
-/* Of elements that share a block of 32, which begins with its scale, p being the first block. */
+/* Types whose 32 elements share a block, which begins with its scale; p is the first block. */
 #define CLADE_BLOCK(T, p, i)            ((p) + (size_t)(i) / 32 * BLOCK_BYTES(T))
 static inline float clade_load_q4_0(const __global uchar *block, uint i) {
   return ((block[2 + i % 16] >> i / 16 * 4 & 15) - 8) * clade_load_f16((const __global ushort *)block, 0);
@@ -169,28 +172,28 @@ static inline float clade_load_q8_0(const __global uchar *block, uint i) {
 #define LOAD(T, p, i)                   CLADE_ACCESS(CLADE_LOAD, T)(T, p, i)
 #define STORE(T, p, i, v)               CLADE_ACCESS(CLADE_STORE, T)(T, p, i, v)
 
-/* What storing a value and loading it again makes of it; an integer keeps its lowest bits. */
+/* Rounds a value as storing and loading would; integers keep their lowest bits. */
 #define CLADE_ROUND_f16(T, v)     clade_round_f16(v)
 #define CLADE_ROUND_bf16(T, v)    clade_round_bf16(v)
 #define CLADE_ROUND_small(T, v)   clade_small(clade_small_code(v, CLADE_FORMAT(T)), CLADE_FORMAT(T))
 #define CLADE_ROUND_i8(T, v)      clade_wrap_i8(v)
-#define CLADE_ROUND_q4_0(T, v)    (v) /* by who stores the block */
+#define CLADE_ROUND_q4_0(T, v)    (v) /* rounded when the block is stored */
 #define CLADE_ROUND_q8_0(T, v)    (v)
 #define CLADE_ROUND_integer(T, v) (COMPUTE(T))(STORAGE(T))(v)
 #define ROUND(T, v)               CLADE_ACCESS(CLADE_ROUND, T)(T, v)
 
-/* Where an epilogue's operand has the element for (row, column); a kernel file may say it otherwise. */
+/* Position of an epilogue operand's element for (row, column). A kernel file may redefine it. */
 #define CLADE_EPILOGUE_ELEMENT(s) (row * (s).s6 + column * (s).s7)
-/* Of images, whose channels, the rows, may lie in blocks of 16. */
+/* For images, where rows are channels, which may be in blocks of 16. */
 #define CLADE_CHANNEL_ELEMENT(s)  ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
 #define EPILOGUE_ELEMENT(s)       CLADE_EPILOGUE_ELEMENT(s)
 
-/* A vector of WIDTH floats, of kernels for cores with such vectors, and how it is read and written. */
+/* A vector of WIDTH floats, its load and its store, for kernels written for one vector width. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
 
-/* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
+/* N consecutive elements of a float type, as floats; N is 4, 8 or 16. */
 #define CLADE_LOADN_f32(T, n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
 #define CLADE_LOADN_f16(T, n, p, i) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)((p) + (i))
 #define CLADE_LOADN_bf16(T, n, p, i) \
@@ -207,12 +210,12 @@ static inline float clade_load_q8_0(const __global uchar *block, uint i) {
   }
 CLADE_ROUND_BF16(4)
 CLADE_ROUND_BF16(8)
-static inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide vectors compile slowly */
+static inline void clade_store16_bf16(__global ushort *p, float16 v) { /* in halves: wide vectors compile slowly */
   clade_store8_bf16(p, v.lo);
   clade_store8_bf16(p + 8, v.hi);
 }
-/* By way of private memory, which is aligned: PoCL loads and stores vectors of halves as if they were aligned wherever
- * they lie, some by an instruction that ends the process where they are not. */
+/* Uses private memory, which is aligned: PoCL treats vectors of halves in global memory as aligned even if they are
+ * not, and some of its instructions then fault. */
 #define CLADE_HALVES(n)                                                                                     \
   static inline CLADE_PASTE(float, n) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)(const __global ushort *p) {     \
     const CLADE_PASTE(ushort, n) h = CLADE_PASTE(vload, n)(0, p);                                           \
@@ -235,8 +238,8 @@ CLADE_HALVES(16)
 #define STOREN(n, T, p, i, v) CLADE_ACCESS(CLADE_STOREN, T)(T, n, p, i, v)
 #define STORE16(T, p, i, v)   STOREN(16, T, p, i, v)
 
-/* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. Sixteen that
- * lie at places of their own. */
+/* SOME16: the first n (< 16) of sixteen elements, with the first one repeated in the other lanes. PUT16: stores n
+ * elements. APART16: sixteen elements at separate positions. */
 #define CLADE_PART(T)                                                                              \
   static inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {  \
     float lane[16];                                                                                \
@@ -266,7 +269,7 @@ CLADE_DTYPE_EACH(CLADE_PART_OF, )
 #define SOME16(T, p, i, n)   CLADE_PASTE(clade_some_, T)(p, i, n)
 #define PUT16(T, p, i, n, v) CLADE_PASTE(clade_put_, T)(p, i, n, v)
 #define APART16(T, p, place, i) CLADE_PASTE(clade_apart_, T)(p, place, i)
-/* Where sixteen lines of (…, n, inner) begin, from line `first` on; beyond the last one they are that one again. */
+/* Start offsets of sixteen lines of (…, n, inner), from line `first` on; the last line is repeated. */
 static inline void clade_places(size_t *place, size_t first, size_t lines, size_t n, size_t inner) {
   size_t block = first / inner, beside = first - block * inner;
   for (int l = 0; l < 16; l++) {
@@ -291,15 +294,16 @@ static inline float16 clade_round16_bf16(float16 v) {
 #define CLADE_ROUND16_small(T, v) clade_small16(clade_small_code16(v, CLADE_FORMAT(T)), CLADE_FORMAT(T))
 #define ROUND16(T, v)             CLADE_ACCESS(CLADE_ROUND16, T)(T, v)
 
-/* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels
- * lie in blocks of 16, of those from c on. */
+/* Per-channel values for the lanes of a vector: of channel c, or of sixteen channels from c on if channels are blocked.
+ */
 static inline float16 clade_channels(const __global float *p, long c, long channels, long block) {
   if (block == 1) return (float16)(p[c]);
   return c + 16 <= channels ? vload16(0, p + c) : SOME16(f32, p, (size_t)c, (size_t)(channels - c));
 }
 #define CHANNELS(p, c) clade_channels(p, c, channels, block)
 
-/* Sums: of sixteen lanes and a rest, in a fixed order; and of one more number, with what is lost beside it (Knuth). */
+/* Sum of sixteen lanes and a remainder in a fixed order; and compensated addition (Knuth's two-sum), which accumulates
+ * the rounding errors in *lost. */
 static inline float clade_lanes(float16 v, float rest) {
   const float8 a = v.lo + v.hi;
   const float4 b = a.lo + a.hi;
@@ -311,10 +315,10 @@ static inline void clade_take(float *s, float *lost, float v) {
   *lost += (*s - (sum - back)) + (v - back);
   *s = sum;
 }
-/* With what was lost, which is NaN where the sum has met an infinity: then the plain sum is right. */
+/* Sum plus its compensation. If the compensation is NaN, the sum has met an infinity and is right without it. */
 #define CLADE_TOTAL(s, lost) (isnan(lost) ? (s) : (s) + (lost))
 
-/* The second where either is NaN. And the largest of sixteen lanes. */
+/* The maximum, or b if either is NaN; and the maximum of sixteen lanes. */
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 static inline float clade_largest(float16 v) {
   const float8 a = LARGER(v.lo, v.hi);
@@ -323,7 +327,7 @@ static inline float clade_largest(float16 v) {
   return LARGER(c.s0, c.s1);
 }
 
-/* Takes the fastest axis that is left off `rest`, and adds its places in two tensors to i and j. */
+/* Splits the innermost remaining axis off `rest`, and adds its offsets in two tensors to i and j. */
 #define STEP_BOTH(k)                                     \
   {                                                      \
     const index_t next = rest / max(dims.k, (index_t)1); \
@@ -332,11 +336,11 @@ static inline float clade_largest(float16 v) {
     rest = next;                                         \
   }
 
-/* Of a function: compiled once, however often the compiler copies the kernel. */
+/* The function is compiled once, even if the compiler duplicates the kernel. */
 #define APART __attribute__((noinline))
 
-/* Machine code is made at once, for a processor of this kind. Elsewhere the compiler's own functions are better: some
- * take minutes over long expressions of vectors. */
+/* The target is a CPU, for which machine code is generated directly. Other compilers do better with built-in functions;
+ * some take minutes for long vector expressions. */
 #if defined __x86_64__ || defined __aarch64__ || defined __powerpc64__ || defined __riscv
 #define CLADE_PROCESSOR
 #endif

@@ -1,13 +1,14 @@
-/* Behind the other preludes: how the work-items of a group compute one thing together. Macros alone, so that a program
- * without them costs no more for it.
+/* How the work-items of a group compute something together: macros only, which cost nothing in programs that do not use
+ * them. Follows the other preludes.
  *
- * A work-group of one dimension is BESIDE teams of TEAM items, powers of two; src/op/group.c defines both. A team has a
- * line: `n` elements that lie `inner` apart. SPREAD 0: lines are rows (inner is 1), and a team's items are neighbors, so
- * that they read neighbors. SPREAD 1: lines lie beside each other, and neighboring items belong to neighboring teams.
+ * A one-dimensional work-group consists of BESIDE teams of TEAM work-items, powers of two defined by src/op/group.c.
+ * Each team has a line: `n` elements at a stride of `inner`. With SPREAD 0, lines are rows (inner is 1), and the items
+ * of a team are consecutive. With SPREAD 1, lines are adjacent, and consecutive items belong to different teams. In
+ * both cases neighboring items read neighboring elements.
  *
  *   KERNEL(acme_sums)(ARG(const STORAGE(T), x), ARG(float, y), const index_t lines, const index_t n, const index_t inner) {
  *     TEAM_ROOM(float2, room);
- *     if (TEAM_FIRST >= lines) return;             // the whole group: exchanges are for all of its items
+ *     if (TEAM_FIRST >= lines) return;             // the whole group, since all of its items take part in exchanges
  *     USE(const STORAGE(T), x);
  *     USE(float, y);
  *     const bool own = TEAM_LINE < lines;          // a team behind the last line takes part without elements
@@ -20,32 +21,33 @@
  *     if (TEAM_TELLS(lines)) y[line] = TEAM_TOTAL(sum);
  *   }
  *
- * The order of a reduction hangs on TEAM alone, not on how items exchange what they have: so do the bits. */
+ * The order of a reduction depends only on TEAM, not on how work-items exchange values, so the bits are reproducible.
+ */
 
-/* ---- places ---- */
+/* ---- positions ---- */
 #define TEAM_ITEM  ((int)get_local_id(0))
-#define TEAM_LANE  (SPREAD ? TEAM_ITEM / BESIDE : TEAM_ITEM % TEAM) /* in the team */
-#define TEAM_FIRST ((long)get_group_id(0) * BESIDE)                 /* the group's first line */
+#define TEAM_LANE  (SPREAD ? TEAM_ITEM / BESIDE : TEAM_ITEM % TEAM) /* index in the team */
+#define TEAM_FIRST ((long)get_group_id(0) * BESIDE)                 /* first line of the group */
 #define TEAM_LINE  (TEAM_FIRST + (SPREAD ? TEAM_ITEM % BESIDE : TEAM_ITEM / TEAM))
-/* Whether this item is the one that writes what a team has found of its line. Both are asked at once: of `own && lane ==
- * 0` behind another `if (own)` LLVM 14 makes stores of all items where PoCL makes vectors of these. */
+/* True for the item that writes its team's result. Both conditions are evaluated at once: for `own && lane == 0` inside
+ * another `if (own)`, LLVM 14 makes all items store when PoCL vectorizes. */
 #define TEAM_TELLS(lines) ((TEAM_LINE < (lines)) & (TEAM_LANE == 0))
 
-/* ---- elements: four at a time of rows, one of lines that lie beside each other ---- */
+/* ---- elements: four at a time in rows, one at a time in adjacent lines ---- */
 #define TEAM_PIECE   (SPREAD ? 1 : 4)
 #define CLADE_TEAM_FLOAT_0 float4
 #define CLADE_TEAM_FLOAT_1 float
 #define TEAM_FLOAT   CLADE_PASTE(CLADE_TEAM_FLOAT_, SPREAD)
-/* The head of a loop: each piece of a line of n elements is one item's. It is none for vectors: on PoCL 3.1 LLVM 14
- * makes some that read beyond the line. */
+/* Loop over this item's pieces of a line of n elements. Not vectorized, since on PoCL 3.1 LLVM 14 generates reads
+ * beyond the line. */
 #define TEAM_FOR(i, n)                           \
   _Pragma("clang loop vectorize(disable)")       \
   for (index_t i = (index_t)TEAM_LANE * TEAM_PIECE; i < (n); i += TEAM * TEAM_PIECE)
-/* ... each element is, of rows as well: neighbors read neighbors. For what comes in no vectors. */
+/* The same with single elements, for rows too. */
 #define TEAM_EACH(i, n)                          \
   _Pragma("clang loop vectorize(disable)")       \
   for (index_t i = (index_t)TEAM_LANE; i < (n); i += TEAM)
-/* Four that begin where a vector of four may: one instruction moves them, where vload4 and vstore4 may be four. */
+/* Four aligned elements, moved by one instruction; vload4 and vstore4 may take four. */
 #define CLADE_EVEN4(p) (((size_t)(p) & (4 * sizeof(*(p)) - 1)) == 0)
 #define CLADE_GET4_f32(T, p)    (*(const __global float4 *)(p))
 #define CLADE_GET4_f16(T, p)    LOADN(4, T, p, 0)
@@ -55,9 +57,9 @@
 #define CLADE_PUT4_f16(T, p, v)   STOREN(4, T, p, 0, v)
 #define CLADE_PUT4_bf16(T, p, v)  STOREN(4, T, p, 0, v)
 #define CLADE_PUT4_small(T, p, v) STOREN(4, T, p, 0, v)
-/* Whether all rows of n elements begin where a vector of four may. */
+/* True if all rows of n elements are aligned for TEAM_LOAD. */
 #define TEAM_WHOLE(p, n) (!SPREAD && (n) % 4 == 0 && CLADE_EVEN4(p))
-/* Elements from i on of a line that begins at `base`; those from n on are `none`. `whole`: TEAM_WHOLE holds. */
+/* Elements of a line from i on, with `none` behind its end. `base`: start of the line; `whole`: TEAM_WHOLE holds. */
 #define TEAM_LOAD(T, p, base, i, n, inner, whole, none) \
   CLADE_PASTE(CLADE_TEAM_LOAD_, SPREAD)(T, p, base, i, n, inner, whole, none)
 #define CLADE_TEAM_LOAD_1(T, p, base, i, n, inner, whole, none) LOAD(T, p, (base) + (i) * (inner))
@@ -83,9 +85,9 @@
     }                                                                   \
   }
 
-/* ---- what an item has found in its pieces ---- */
-/* A sum and what its additions lost (Knuth's two-sum), in each lane of a TEAM_FLOAT; both as one pair, and the pair as
- * one number. */
+/* ---- partial results of a work-item ---- */
+/* Compensated sum (Knuth's two-sum) in each lane of a TEAM_FLOAT; sum and compensation as one pair; and the pair's
+ * value. */
 #define TEAM_TAKE(s, lost, v)                                             \
   {                                                                       \
     const TEAM_FLOAT team_v = (v), team_sum = (s) + team_v, team_back = team_sum - (s); \
@@ -103,14 +105,14 @@
     TEAM_ADD(pair, team_b)                                                      \
   }
 #define TEAM_TOTAL(pair) CLADE_TOTAL((pair).x, (pair).y)
-/* The larger of each lane, where NaN is larger than all; and the largest of all lanes. */
+/* The larger of each lane, where NaN is the largest; and the largest of all lanes. */
 #define TEAM_LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define TEAM_LARGEST(v)   CLADE_PASTE(CLADE_TEAM_LARGEST_, SPREAD)(v)
 #define CLADE_TEAM_LARGEST_1(v) (v)
 #define CLADE_TEAM_LARGEST_0(v) \
   TEAM_LARGER(TEAM_LARGER((v).s0, (v).s1), TEAM_LARGER((v).s2, (v).s3))
 
-/* ---- what a team has found: statements that join b to a. They say the same with a and b exchanged ---- */
+/* ---- combining operations for partial results: commutative statements that add b to a ---- */
 #define TEAM_ADD(a, b)                                                                                \
   {                                                                                                   \
     const float2 team_o = (b);                                                                        \
@@ -118,7 +120,7 @@
     (a) = (float2)(team_s, ((a).y + team_o.y) + (((a).x - (team_s - team_t)) + (team_o.x - team_t)));  \
   }
 #define TEAM_MOST(a, b) { (a) = TEAM_LARGER(a, b); }
-/* Of structs with a value .v and its place .at: the first of the largest, or the first NaN. */
+/* For structs with a value .v at a position .at: the first largest value, or the first NaN. */
 #define TEAM_FIRST_MOST(a, b)                                                                        \
   {                                                                                                  \
     const bool team_a = (a).v != (a).v, team_b = (b).v != (b).v;                                     \
@@ -126,10 +128,10 @@
     if ((b).v > (a).v || (team_b && !team_a) || (team_even && (b).at < (a).at)) (a) = (b);           \
   }
 
-/* ---- exchanges, for all items of the group at once ---- */
-/* Local memory for values of a type, an element for each item; none where shuffles do all. At the kernel's begin. */
+/* ---- exchanges; all items of the group must take part ---- */
+/* Local memory with one element per item, or none if shuffles suffice. Declared at the beginning of a kernel. */
 #define TEAM_ROOM(V, room) __local V room[SHUFFLES && TEAM <= 32 ? 1 : TEAM * BESIDE]
-/* `to` becomes what the item of the lane `lane ^ s` has in `from`: s is a power of two below TEAM. */
+/* Sets `to` to the `from` of the item with lane `lane ^ s`; s is a power of two below TEAM. */
 #define TEAM_SWAP(V, to, from, room, s)                                       \
   if (SHUFFLES && (s) < 32) {                                                 \
     CLADE_PASTE(CLADE_SHUFFLE_, SHUFFLES)(V, to, from, "bfly", s, 31)         \
@@ -139,7 +141,7 @@
     barrier(CLK_LOCAL_MEM_FENCE);                                             \
     to = room[TEAM_ITEM ^ ((s) * CLADE_TEAM_APART)];                          \
   }
-/* ... what the item s lanes before has, for those that have one in their run of 32. */
+/* Sets `to` to the `from` of the item s lanes before, within runs of 32 lanes. */
 #define TEAM_BEFORE(V, to, from, room, s)                                     \
   if (SHUFFLES) {                                                             \
     CLADE_PASTE(CLADE_SHUFFLE_, SHUFFLES)(V, to, from, "up", s, 0)            \
@@ -150,8 +152,8 @@
     to = room[TEAM_LANE >= (s) ? TEAM_ITEM - (s) * CLADE_TEAM_APART : TEAM_ITEM]; \
   }
 #define CLADE_TEAM_APART (SPREAD ? BESIDE : 1)
-/* SHUFFLES: teams of neighbors, on a device where PTX was probed. Of NVIDIA's warps, word by word. The keyword is pasted,
- * so that a program's text reads as inline assembly only where a kernel of its own has some. */
+/* SHUFFLES is 1 for consecutive teams on devices with PTX: shuffles of NVIDIA's warps, word by word. The keyword is
+ * composed, so that the text of a program contains inline assembly only if one of its own kernels does. */
 #define CLADE_ASM CLADE_PASTE(__as, m__)
 #define CLADE_SHUFFLE_0(V, to, from, way, s, clamp) to = from;
 #define CLADE_SHUFFLE_1(V, to, from, way, s, clamp)                                                        \
@@ -165,14 +167,14 @@
                      : "=r"(team_got.word[team_w]) : "r"(team_own.word[team_w]), "r"(s));                  \
   to = team_got.value;
 
-/* v, a variable of the type V, becomes all of the team's joined: lanes 1 apart first, then 2, 4, … */
+/* Combines the team's values of v, a variable of type V: lanes at a distance of 1 first, then 2, 4, … */
 #define TEAM_REDUCE(V, v, room, JOIN)                           \
   for (int team_s = 1; team_s < TEAM; team_s *= 2) {            \
     V team_other;                                               \
     TEAM_SWAP(V, team_other, v, room, team_s)                   \
     JOIN(v, team_other)                                         \
   }
-/* ... those of the lanes up to this one: in runs of 32 first, then with the runs before, from the first one on. */
+/* Inclusive scan over lanes: within runs of 32, then with the preceding runs in order. */
 #define TEAM_SCAN(V, v, room, JOIN)                                                               \
   for (int team_s = 1; team_s < TEAM && team_s < 32; team_s *= 2) {                               \
     V team_other;                                                                                 \
@@ -195,7 +197,7 @@
       v = team_all;                                                                               \
     }                                                                                             \
   }
-/* ... those of the lanes before this one; of the first one, `none`. */
+/* Exclusive scan; `none` for the first lane. */
 #define TEAM_SCAN_BEFORE(V, v, room, JOIN, none)                                                  \
   {                                                                                               \
     V team_before;                                                                                \
@@ -212,9 +214,9 @@
     if (TEAM_LANE > 0) v = team_before;                                                           \
   }
 
-/* ---- without teams: an item has four elements on end, from FOUR_FROM on, of which `left` are there ---- */
+/* ---- without teams: four consecutive elements per item, from FOUR_FROM on; `left` of them exist ---- */
 #define FOUR_FROM ((long)get_global_id(0) * 4)
-/* Of any type, in float, int or long, to and from a private array. */
+/* Any type, converted to float, int or long in a private array. */
 #define FOUR_READ(T, lane, p, from, left)  CLADE_PASTE(CLADE_FOUR_READ_, CLADE_KIND(T))(T, lane, p, from, left)
 #define FOUR_STORE(T, p, from, left, lane) CLADE_PASTE(CLADE_FOUR_STORE_, CLADE_KIND(T))(T, p, from, left, lane)
 #define CLADE_FOUR_READ_real(T, lane, p, from, left)                                                    \
@@ -251,7 +253,7 @@
     if (four_l < (left)) STORE(T, p, (from) + four_l, lane[four_l]);
 #define CLADE_FOUR_STORE_natural CLADE_FOUR_STORE_whole
 #define CLADE_FOUR_STORE_truth   CLADE_FOUR_STORE_whole
-/* ... of any type as it is stored, in a private array of that: four that are there, and the first `left`. */
+/* Any type as stored, in a private array of that type: FOUR_TAKE reads four, FOUR_GIVE writes the first `left`. */
 #define CLADE_FOUR_OF(T) CLADE_PASTE(STORAGE(T), 4)
 #define FOUR_TAKE(T, lane, p)                                                                    \
   {                                                                                              \

@@ -1,12 +1,13 @@
-/* Behind prelude.cl: functions of sixteen floats at once, within 2 units in the last place, denormals, infinities and NaN.
- * erfc: within 2^-20 of itself where it is above 0.001, and within 2^-31 below.
- * exp(x) = 2^k exp(r), |r| <= ln(2) / 2: what exp(r) is more than 1, and k in two halves, each of which is a float. */
+/* Math functions of float16 vectors, within 2 units in the last place, including subnormals, infinities and NaN. erfc
+ * is within 2^-20 of itself above 0.001, and within 2^-31 below. Follows prelude.cl.
+ *
+ * exp(x) = 2^k exp(r), |r| <= ln(2) / 2. The parts are exp(r) - 1, and 2^k as a product of two floats. */
 #ifdef CLADE_PROCESSOR
 typedef struct {
   float16 more, one, other, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
 } clade_exp_parts;
 static inline float16 clade_power(int16 k) { return as_float16((k + 127) << 23); }
-/* 1.5 * 2^23: a float that is this much more than k has k in its low bits. */
+/* 1.5 * 2^23. A float that exceeds it by an integer k has k in its low bits. */
 #define CLADE_LOW 12582912.0f
 #define CLADE_LOG2E ((float16)(1.44269504f))
 static inline clade_exp_parts clade_exp_split(float16 x) {
@@ -17,7 +18,7 @@ static inline clade_exp_parts clade_exp_split(float16 x) {
   const int16 n = as_int16(t) - 0x4b400000, m = n >> 1;
   return (clade_exp_parts){more, clade_power(m), clade_power(n - m), clade_power(m - n)};
 }
-/* NaN stays. */
+/* Clamps x; NaN is preserved. */
 static inline float16 clade_within(float16 x, float low, float high) {
   x = x > high ? (float16)(high) : x;
   return x < low ? (float16)(low) : x;
@@ -26,13 +27,13 @@ static inline float16 clade_exp(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -104.0f, 89.0f));
   return fma(e.more, e.one, e.one) * e.other;
 }
-/* 2^(k + f), |f| <= 1/2, where t holds k + 127 in its low bits; 0 where that is 0. */
+/* 2^(k + f), |f| <= 1/2, where the low bits of t hold k + 127; 0 if these are 0. */
 static inline float16 clade_exp2(float16 t, float16 f) {
   const float16 s = f * f, high = fma(f, (float16)(1.32647199e-3f), (float16)(9.67151317e-3f));
   const float16 low = fma(high, s, fma(f, (float16)(5.55073377e-2f), (float16)(2.40222421e-1f)));
   return fma(low, s, fma(f, (float16)(6.93146978e-1f), (float16)(1.0f))) * as_float16(as_int16(t) << 23);
 }
-/* Of numbers that are not above 0, within 2 + |x| / 8 units; what would be below 2^-126.5 is 0. */
+/* exp(x) for x <= 0, within 2 + |x| / 8 units; results below 2^-126.5 are 0. */
 static inline float16 clade_exp_below(float16 x) {
   const float low = CLADE_LOW + 127.0f;
   x = x < -88.0f ? (float16)(-88.0f) : x;
@@ -50,7 +51,7 @@ static inline float16 clade_tanh(float16 x) {
 static inline float16 clade_log(float16 x) {
   const int16 tiny = x < 1.17549435e-38f, i = as_int16(tiny ? x * 8388608.0f : x) - 0x3f3504f3;
   const float16 k = convert_float16((i >> 23) - (tiny & 23));
-  const float16 f = as_float16((i & 0x7fffff) + 0x3f3504f3) - 1.0f, z = f * f; /* of 0.7 to 1.4 */
+  const float16 f = as_float16((i & 0x7fffff) + 0x3f3504f3) - 1.0f, z = f * f; /* from 0.7 to 1.4 */
   float16 p = fma(f, (float16)(7.0376836292e-2f), (float16)(-1.1514610310e-1f));
   p = fma(p, f, (float16)(1.1676998740e-1f));
   p = fma(p, f, (float16)(-1.2420140846e-1f));
@@ -83,7 +84,7 @@ static inline float16 clade_erf(float16 x) {
   return size > 0.927734375f ? r : fma(p, x, x);
 }
 static inline float16 clade_erfc(float16 x) {
-  const float16 size = fabs(x), t = size > 10.06f ? (float16)(10.06f) : size, s = t * t; /* in pairs: a short chain */
+  const float16 size = fabs(x), t = size > 10.06f ? (float16)(10.06f) : size, s = t * t; /* in pairs: shorter chains */
   const float16 a = fma(t, (float16)(-6.3632572602e-1f), (float16)(-1.12840479668f));
   const float16 b = fma(t, (float16)(2.13674150186e-2f), (float16)(-1.03933234653e-1f));
   const float16 c = fma(t, (float16)(-1.74609334439e-4f), (float16)(-2.2089466988e-3f));
@@ -91,10 +92,10 @@ static inline float16 clade_erfc(float16 x) {
   const float16 e = clade_exp_below(fma(fma(d, s, c), s * s, fma(b, s, a)) * t);
   return x < 0.0f ? 2.0f - e : e;
 }
-/* x where it is above 0, less |x| erfc(|x| / sqrt(2)) / 2, which is |x| by the sixteenth power of a polynomial: a shorter
- * chain than a logarithm's and a power's. Off by 2^-18 of itself or by 3e-10. */
+/* max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2, where the second term is |x| times the sixteenth power of a polynomial,
+ * which has a shorter dependency chain than a logarithm and a power. The error is 2^-18 of the result, or 3e-10. */
 static inline float16 clade_gelu(float16 x) {
-  const float16 size = fabs(x), t = size > 14.0f ? (float16)(14.0f) : size, s = t * t; /* 1e-36 are taken off there */
+  const float16 size = fabs(x), t = size > 14.0f ? (float16)(14.0f) : size, s = t * t; /* second term: 1e-36 */
   const float16 a = fma(t, (float16)(5.20760641e-2f), (float16)(1.04427373f));
   const float16 b = fma(t, (float16)(3.43139935e-3f), (float16)(2.20727995e-2f));
   const float16 c = fma(t, (float16)(5.14172207e-5f), (float16)(3.2527536e-5f));
@@ -102,7 +103,8 @@ static inline float16 clade_gelu(float16 x) {
   const float16 p = fma(fma(d, s, c), s * s, fma(b, s, a)), p2 = p * p, p4 = p2 * p2, p8 = p4 * p4;
   return (x > 0.0f ? x : (float16)(0.0f)) - t / (p8 * p8);
 }
-/* Its derivative, exp(-x^2 / 2) times a polynomial in |x| or 1 less that: off by 2^-21, below 0 by 2^-16 of itself or 3e-9. */
+/* The derivative of gelu: exp(-x^2 / 2) times a polynomial in |x|, or 1 minus that. The error is 2^-21; for negative x
+ * 2^-16 of the result, or 3e-9. */
 static inline float16 clade_gelu_grad(float16 x) {
   const float low = CLADE_LOW + 127.0f;
   const float16 size = fabs(x), t = size > 13.25f ? (float16)(13.25f) : size, s = t * t, v = s * s;
@@ -116,8 +118,8 @@ static inline float16 clade_gelu_grad(float16 x) {
   const float16 r = p * clade_exp2(k, fma(s, (float16)(-0.72134752f), low - k));
   return x < 0.0f ? r : 1.0f - r;
 }
-/* Beside an infinity or a number that is as large, PoCL 3.1 computes a whole vector of these wrongly: such are taken one
- * by one. */
+/* If one lane is infinite or very large, PoCL 3.1 computes all lanes wrongly; such vectors are computed lane by lane.
+ */
 #define CLADE_TURNS(name)                                                            \
   static inline float16 clade_##name(float16 x) {                                    \
     const int16 far = fabs(x) > 65536.0f;                                            \
@@ -149,6 +151,6 @@ CLADE_TURNS(tan)
 #define clade_cos   cos
 #define clade_tan   tan
 #endif
-#define gelu(x) (0.5f * fmax(x, -15.0f) * erfc((x) * -0.70710678f)) /* 0 beyond; infinity times 0 is none */
+#define gelu(x) (0.5f * fmax(x, -15.0f) * erfc((x) * -0.70710678f)) /* clamped, since infinity times 0 is NaN */
 #define gelu_grad(x) (0.5f * erfc((x) * -0.70710678f) + clade_gelu_slope(clamp(x, -15.0f, 15.0f)))
 #define clade_gelu_slope(x) (0.39894228f * (x) * exp(-0.5f * (x) * (x)))

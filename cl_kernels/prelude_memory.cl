@@ -1,6 +1,7 @@
-/* Behind prelude.cl: what keeps memory busy, and turns what lies there over in registers. */
+/* Non-temporal stores, prefetches, access orders, and transposition in registers. Follows prelude.cl. */
 
-/* Sixteen floats past the caches, where the compiler can and they are aligned: for results larger than these. */
+/* Stores sixteen floats non-temporally, if the compiler supports it and they are aligned. For results that exceed the
+ * caches. */
 #if defined __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)
 #define CLADE_STREAMS
@@ -21,7 +22,7 @@ static inline void clade_stream16_f32(__global float *p, float16 v) {
   STOREN(16, f32, p, 0, v);
 }
 
-/* Stores sixteen elements, floats past the caches where `past` says so. */
+/* Stores sixteen elements; floats non-temporally if `past`. */
 static inline void clade_past_f32(__global float *p, float16 v, int past) {
   if (past)
     clade_stream16_f32(p, v);
@@ -34,7 +35,7 @@ static inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_small(T, p, i, v, past) STOREN(16, T, p, i, v)
 #define STREAM16(T, p, i, v, past)         CLADE_ACCESS(CLADE_PAST, T)(T, p, i, v, past)
 
-/* Where it is known before a loop that sixteen elements begin with a line, and that they are better past the caches. */
+/* Non-temporal store of sixteen elements that are known to begin with a cache line. */
 static inline void clade_line_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
   __builtin_nontemporal_store(v, (__global float16 *)p);
@@ -48,48 +49,49 @@ static inline void clade_line_f32(__global float *p, float16 v) {
 #define CLADE_LINE_small(T, p, i, v) STOREN(16, T, p, i, v)
 #define LINE16(T, p, i, v)           CLADE_ACCESS(CLADE_LINE, T)(T, p, i, v)
 
-/* What lies there will be read soon. SPIR-V has no word for it. */
+/* Prefetches. SPIR-V has no such instruction. */
 #ifdef CLADE_PROCESSOR
 #define SOON(p)  __builtin_prefetch((const void *)(size_t)(p))
-#define LATER(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2) /* but not at once: into the second cache */
+#define LATER(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2) /* into the L2 cache */
 #ifdef CLADE_BY_PAGES
 #define ONCE(p) SOON(p)
 #else
-#define ONCE(p) __builtin_prefetch((const void *)(size_t)(p), 0, 0) /* and not again: past the second cache */
+#define ONCE(p) __builtin_prefetch((const void *)(size_t)(p), 0, 0) /* read once: bypasses L2 */
 #endif
 #else
 #define SOON(p)
 #define LATER(p)
 #define ONCE(p)
 #endif
-/* So many elements from end to end are on their way while memory answers, of all that is read together: where each is asked
- * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
+/* Prefetch distance in elements, summed over all streams. Hardware prefetchers do not cross pages, so prefetching each
+ * stream 4 or 8 KiB ahead would not suffice. */
 #define AHEAD 3072
 
-/* In how many parts a long run is read by turns, four vectors of sixteen of each: in more than one where a core foresees
- * lines in each page by itself. FAR: so many elements of each part are on their way. */
+/* Number of parts of a long run that are read in turns, four vectors of sixteen from each. More than one on cores that
+ * prefetch lines within each page themselves. FAR: prefetch distance of each part. */
 #ifdef CLADE_BY_PAGES
 #define PARTS 4
 #else
 #define PARTS 1
 #endif
 #define FAR (AHEAD / PARTS)
-/* Of a run of n elements the vector of turn i, both counted in elements. What whole turns leave over comes last, in order. */
+/* Position of the vector that is read at turn i of a run of n elements, both counted in elements. The remainder of
+ * whole turns comes last, in order. */
 static inline size_t clade_in_turn(size_t i, size_t n, size_t parts) {
   const size_t part = n < 1024 * parts ? 0 : n / (64 * parts) * 64;
   return i < parts * part ? i / 64 % parts * part + i / (64 * parts) * 64 + i % 64 : i;
 }
 #define IN_TURN(i, n) clade_in_turn(i, n, PARTS)
-/* The same of n rows, one of each part. */
+/* The same for n rows, with one row of each part per turn. */
 #define ROW_IN_TURN(i, n) ((i) < (n) / PARTS * PARTS ? (i) % PARTS * ((n) / PARTS) + (i) / PARTS : (i))
 
-/* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]; of a value whose
- * numbers an int holds, as hosts see to (channels.c). */
+/* Offset in [samples, channels, inner] of a channel's pixel, given its number in [samples, inner]. The host ensures
+ * that offsets fit into an int (channels.c). */
 static inline int clade_pixel(int pixel, int c, int inner, int channels) {
   return (pixel / inner * (channels - 1) + c) * inner + pixel;
 }
-/* A run of a share [begin, end) of channel c, and what is asked for meanwhile, `ahead` of it: behind the share that of the
- * next channel follows, as far as there is one. Both lie from end to end; all are whole vectors. */
+/* A contiguous run of the share [begin, end) of channel c, and the position to prefetch, `ahead` of it, which continues
+ * with the next channel's share if there is one. All lengths are whole vectors. */
 typedef struct {
   int count, at, soon;
 } clade_run;
@@ -101,8 +103,8 @@ static inline clade_run clade_run_of(int pixel, int stop, int ahead, int begin, 
                      clade_pixel(later, next ? min(c + 1, channels - 1) : c, inner, channels)};
 }
 
-/* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. As many from
- * `soon` on will be read soon. */
+/* Copies n elements and prefetches n elements at `soon`. 32-bit elements are stored non-temporally if `past` and only
+ * few cache lines are partial. */
 static inline void clade_move_i32(const __global int *x, const __global int *soon, __global int *y, size_t n, int past) {
   size_t i = 0;
   past = past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0));
@@ -127,7 +129,7 @@ static inline void clade_move_i32(const __global int *x, const __global int *soo
 CLADE_MOVES(u8)
 CLADE_MOVES(f16)
 CLADE_MOVES(i64)
-/* Sixteen elements from private memory, those of 32 bits past the caches where `past` says so. */
+/* Stores sixteen elements from private memory; 32-bit ones non-temporally if `past`. */
 #define CLADE_PASS_i32(y, x, past) clade_past_f32((__global float *)(y), as_float16(vload16(0, x)), past)
 #define CLADE_PASS_u8(y, x, past)  vstore16(vload16(0, x), 0, y)
 #define CLADE_PASS_f16             CLADE_PASS_u8
@@ -135,8 +137,8 @@ CLADE_MOVES(i64)
 #define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
 #define COPY(T, x, soon, y, n, past) CLADE_PASTE(clade_move_, T)(x, soon, y, n, past)
 
-/* Lanes of two vectors by constant numbers, those of the second from 16 on: one instruction, where a vector that is put together
- * from parts may be several. And whether any lane of a mask is set. */
+/* MIXED16: lanes of two vectors by constant indices, where 16 and more select from b; one instruction, whereas
+ * composing a vector may take several. ANY16: true if any lane of a mask is set. */
 #define MIXED16(a, b, ...) shuffle2(a, b, (uint16)(__VA_ARGS__))
 #define ANY16(v)           any(v)
 #ifdef __has_builtin
@@ -152,12 +154,12 @@ CLADE_MOVES(i64)
 
 #define EVEN16(a, b) MIXED16(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define ODD16(a, b)  MIXED16(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
-/* The first lane of a and those of b, which move up. */
+/* The first lane of a, followed by the lanes of b. */
 #define BEHIND16(a, b) MIXED16(a, b, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
 
-/* Eight vectors of eight become those of the other axis, in registers: halves change places, and each half is turned in
- * itself, in any order. What ends in an exchange of halves is stored by halves: that is one instruction less for each
- * vector, but who then reads whole vectors waits for both to arrive in the cache. */
+/* Transposes an 8 x 8 matrix in registers: exchanges halves, and transposes within each half, in either order. If the
+ * exchange comes last, halves can be stored directly, which saves an instruction per vector; but a whole-vector load
+ * soon after waits for both stores (store-to-load forwarding fails). */
 __attribute__((always_inline)) static inline void clade_turn_apart(float8 *x) {
 #pragma unroll
   for (int l = 0; l < 4; l++) {
@@ -186,7 +188,7 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
   clade_turn_within(x);
 }
 
-/* Eight columns of sixteen rows that lie `apart` from each other, a vector for each column. */
+/* Eight columns of sixteen rows at a distance of `apart`, as one vector per column. */
 #define CLADE_COLUMNS(T)                                                                                              \
   __attribute__((always_inline)) static inline void CLADE_PASTE(clade_columns_, T)(                                   \
       float16 * column, const __global STORAGE(T) * p, size_t i, size_t apart) {                                      \
@@ -208,10 +210,10 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
 #define CLADE_COLUMNS_OF(T, with) CLADE_PASTE(CLADE_COLUMNS_, CLADE_KIND(T))(T)
 CLADE_DTYPE_EACH(CLADE_COLUMNS_OF, )
 #define COLUMNS8(T, column, p, i, apart) CLADE_PASTE(clade_columns_, T)(column, p, i, apart)
-/* Whether nothing behind `rows` of n elements is read, from row `first` on. */
+/* True if reading columns from row `first` on stays within `rows` of n elements. */
 #define COLUMNS_INSIDE(first, n, rows) (((size_t)(first) + 15) * (n) + ((n) + 7) / 8 * 8 <= (size_t)(rows) * (n))
 
-/* Sixteen of sixteen, where vectors are so wide: fours change places, and each is turned in itself. */
+/* 16 x 16, for wide vectors: exchanges groups of four, and transposes within each group. */
 #define CLADE_FOURS(at)  (float16)(x[l].s##at, x[l + 4].s##at, x[l + 8].s##at, x[l + 12].s##at)
 #define CLADE_PAIRS(a, b, c, d, e, f, g, h)                                                                        \
   (float16)(y[l].s##a, y[l + 1].s##a, y[l].s##b, y[l + 1].s##b, y[l].s##c, y[l + 1].s##c, y[l].s##d, y[l + 1].s##d, \
@@ -241,12 +243,11 @@ __attribute__((always_inline)) static inline void clade_turn_sixteen(float16 *x)
     }
 }
 
-/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by, out of registers,
- * by one store where registers are so wide: who reads lines that were just written in halves waits until these are in the
- * cache, and memory waits with him. */
+/* Transposes 16 x 16 tiles of 32-bit elements: y[j * to + i] = x[i * from + j]. With wide registers each line is one
+ * store, since loads of lines that were just stored in halves would wait (store-to-load forwarding fails). */
 __attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
                                                  int past) {
-  /* where results lie is asked once: a branch for each line would take as long as it */
+  /* alignment is tested once, since a branch per line would cost as much as the store */
 #ifdef __AVX512F__
   if (past && (((size_t)y | to * 4) & 63) == 0) {
     __global float *line = (__global float *)y;

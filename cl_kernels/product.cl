@@ -1,33 +1,34 @@
-/* Products of matrices by work-groups that share tiles in local memory: for devices where that memory is near and
- * work-items run in step. A kernel is made of three choices:
+/* Matrix products on GPUs, tiled in local memory. A kernel combines three choices:
  *
- *   the source (product_sources.cl): matrices (gemm), or pixels that become columns on their way to local memory, for
- *     results and the derivative by the data (conv2d, conv2d_data) or by the weights (conv2d_weights);
- *   the product: multiply-adds, below, in float, or of integers (INTEGER) in uint, which wraps; or, with UNITS, NVIDIA's
- *     matrix units (product_units.cl);
- *   the way to local memory: through registers, for all sources and products; or by copies that arrive later (STAGES),
- *     for matrices and units.
- * Where results are few the inner axis is cut into parts (IN_PARTS), whose sums another launch adds up.
+ *   source   matrices (gemm), or images whose pixels are gathered into columns while they are loaded: for results and
+ *            the gradient of the input (conv2d, conv2d_data), or for the gradient of the weights (conv2d_weights);
+ *            product_sources.cl
+ *   product  multiply-adds (below), in float, or for integers (INTEGER) in uint, which wraps around; or, with UNITS,
+ *            NVIDIA's matrix units (product_units.cl)
+ *   loading  through registers, for all sources and products; or asynchronous copies (STAGES), for matrices and units
  *
- * A group computes BM x BN results, from a slice of BK steps of the inner axis at a time (of units: BK words, each four
- * bytes, two halves or a float); TM x TN of them are a work-item's, or a warp's. Sums go along the inner axis from end to end,
+ * If there are few results, the inner axis is split into parts (IN_PARTS), which another launch adds (split-K).
+ *
+ * A group computes BM x BN results from slices of BK steps of the inner axis (for units: BK words of four bytes, two
+ * halves or one float). A work-item, or a warp, computes TM x TN of them. Each sum runs along the inner axis in order,
  * whatever the tile.
  *
- * What a product defines:
- *   RAW, ELEMENT(T, p, i)   an element in local memory, and the i-th of an operand as one
- *   ITEMS, SLICE_STEPS      work-items of a group; elements of the inner axis in a slice
- *   TILES, ITEM_PLACE, SUMS declarations: slices of both operands, the item's place in the tile, its sums
+ * A product defines:
+ *
+ *   RAW, ELEMENT(T, p, i)   type of an element in local memory; element i of an operand as such
+ *   ITEMS, SLICE_STEPS      work-items of a group; steps of the inner axis in a slice
+ *   TILES, ITEM_PLACE, SUMS declarations: slices of both operands; position of the item in the tile; its accumulators
  *   PRODUCTS(s)             adds the products of slice s
- *   SEEN                    after a slice was written and before the barrier: makes it visible to the unit
- *   ENDED(n)                waits until all products but those of the last n slices are through
+ *   SEEN                    makes a written slice visible to the unit, before the barrier
+ *   ENDED(n)                waits until all products but those of the last n slices are complete
  *   RESULTS                 a PUT(sum, row, column) for each result that exists */
-#if ROLLED /* on CPUs, where tests run it: PoCL compiles unrolled loops for seconds */
+#if ROLLED /* on CPUs, for tests: PoCL takes seconds to compile unrolled loops */
 #define UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("unroll")
 #endif
 #ifndef STAGES
-#define STAGES 2 /* slices that local memory has room for */
+#define STAGES 2 /* slices in local memory */
 #endif
 
 #ifdef WANT_conv2d_gather_tiles /* weights are the left operand */
@@ -41,7 +42,7 @@
 #define NUMBER      uint
 #define NUMBER4     uint4
 #define SCALED(sum) (int)((sum) * (uint)(int)alpha)
-#define FOUR_AT(p)  (uint4)(0) /* they have no runs */
+#define FOUR_AT(p)  (uint4)(0) /* integers have no aligned loads of four */
 #else
 #define NUMBER      float
 #define NUMBER4     float4
@@ -52,20 +53,20 @@
 #if UNITS
 #include "product_units.cl"
 #else
-/* ---- multiply-adds: rows and columns of a work-item lie side by side in fours, which are read as vectors ---- */
+/* ---- multiply-adds: a work-item's rows and columns are in groups of four adjacent ones, which are loaded as vectors
+ * ---- */
 #define ACROSS (BN / TN)
 #define DOWN   (BM / TM)
 #define ITEMS  (DOWN * ACROSS)
-/* Where a work-item is in the tile. 32 neighbors, which run in step, form 4 x 8 where they can: so they read the fewest
- * different vectors. */
+/* Position of a work-item in the tile. If possible, 32 consecutive items form a rectangle of 4 x 8, which minimizes the
+ * number of different vectors that they load. */
 #define SQUARES (ACROSS % 8 == 0 && DOWN % 4 == 0)
 #define ACROSS_AT(id) (SQUARES ? (id) / 32 % (ACROSS / 8) * 8 + (id) % 8 : (id) % ACROSS)
 #define DOWN_AT(id)   (SQUARES ? (id) / 32 / (ACROSS / 8) * 4 + (id) % 32 / 8 : (id) / ACROSS)
-/* Its i-th row and j-th column. */
 #define FEWER(a, b)  ((a) < (b) ? (a) : (b))
 #define ROW(i)    ((i) / FEWER(TM, 4) * DOWN * FEWER(TM, 4) + DOWN_AT(id) * FEWER(TM, 4) + (i) % FEWER(TM, 4))
 #define COL(j)    ((j) / FEWER(TN, 4) * ACROSS * FEWER(TN, 4) + ACROSS_AT(id) * FEWER(TN, 4) + (j) % FEWER(TN, 4))
-/* A work-item's operands of a step. Lines of local memory begin at multiples of 16 bytes. */
+/* Loads a work-item's operands of one step. Lines of local memory are aligned to 16 bytes. */
 #define FRAGMENT(to, line, n, PLACE)                                                                  \
   if ((n) % 4 == 0) {                                                                                 \
     UNROLL                                                                                            \
@@ -115,21 +116,20 @@
 #include "product_sources.cl"
 
 #ifdef ENTRY
-/* ---- through registers ----
- * While a slice is multiplied, the next one's elements are on their way to registers; from there they go to the other
- * half of local memory. */
-/* Fills the source's tables for the steps of slice s. */
+/* ---- loading through registers ---- While a slice is multiplied, the elements of the next one are loaded into
+ * registers, and then stored to the other half of local memory. */
+/* Fills the source's tables for slice s. */
 #define STEPS(s)                                                                            \
   for (int i = id; i < SLICE_STEPS && (index_t)(s) * SLICE_STEPS + i < depth; i += ITEMS) { \
     const int k_at = (s) % 2 * SLICE_STEPS + i;                                             \
     STEP((index_t)(s) * SLICE_STEPS + i)                                                    \
   }
-/* How many elements of a slice of `lines` lines a work-item brings, and where in the slice the e-th is: along the inner
- * axis, and across. */
+/* Number of elements that a work-item loads of a slice of `lines` lines, and the position of its element e in the
+ * slice: along the inner axis, and across. */
 #define SHARE(lines)           ((lines) * SLICE_STEPS / ITEMS)
 #define PLACE_K(deep, e, lines) ((deep) ? (e) % SLICE_STEPS : (e) / (lines))
 #define PLACE_L(deep, e, lines) ((deep) ? (e) / SLICE_STEPS : (e) % (lines))
-/* The e-th element of slice s, to `v`; beyond the operand, 0. SIDE is LEFT or RIGHT. */
+/* Loads element e of slice s into `v`, or 0 beyond the operand. SIDE is LEFT or RIGHT. */
 #define LOAD_ONE(v, SIDE, lines, first, count, s, e)                                     \
   {                                                                                      \
     const int k = PLACE_K(SIDE##_DEEP, e, lines), n_at = PLACE_L(SIDE##_DEEP, e, lines); \
@@ -137,10 +137,10 @@
     const bool in = (first) + n_at < (count) && (index_t)(s) * SLICE_STEPS + k < depth;  \
     v = in ? SIDE((index_t)(s) * SLICE_STEPS + k, (first) + n_at) : (RAW)0;              \
   }
-/* Whether a work-item brings its elements RUN at a time. */
+/* True if a work-item loads RUN consecutive elements at a time. */
 #define IN_RUNS(SIDE, lines) \
   (SIDE##_RUNS && SHARE(lines) % RUN == 0 && ((size_t)SIDE##_BASE & (RUN * sizeof(*SIDE##_BASE) - 1)) == 0)
-/* RUN neighbors from the e-th on, to `v`; `expression` reads them from `from`, where they begin. */
+/* Loads RUN consecutive elements, from e on, into `v`; `expression` reads them at `from`. */
 #define LOAD_RUN(v, expression, SIDE, lines, first, count, s, e)                               \
   {                                                                                            \
     const int k = PLACE_K(SIDE##_DEEP, e, lines), n_at = PLACE_L(SIDE##_DEEP, e, lines);       \
@@ -151,8 +151,8 @@
     }                                                                                          \
   }
 #if UNITS
-/* A work-item writes 16 bytes of local memory at a time, of elements that are neighbors in memory too. What a word holds
- * waits in one register: by an instruction, since compilers take shifts apart again and need more. */
+/* A work-item stores 16 bytes to local memory at a time, from elements that are consecutive in memory too. Words are
+ * composed in one register by an instruction (prmt), since compilers split shifts again and need more registers. */
 static inline uint FN(pair)(const uint low, const uint high, const int bits) {
 #if IMITATE
   return low | high << bits;
@@ -252,7 +252,7 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
   TILES
   TABLES
   const index_t matrix = (index_t)get_group_id(2);
-  if (matrix >= MATRICES) return; /* the whole group: kernels are warmed by such launches */
+  if (matrix >= MATRICES) return; /* the whole group: programs are warmed up by such launches */
   OPEN
   ITEM_PLACE
   const index_t row0 = (index_t)get_group_id(1) * BM, column0 = (index_t)get_group_id(0) * BN;
@@ -262,7 +262,7 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
     COLUMN(column0 + n_at)
   }
   STEPS(0)
-  for (int s = -1; s < slices; s++) { /* of slice -1 there is nothing to multiply */
+  for (int s = -1; s < slices; s++) { /* slice -1 is only loaded */
     SLICE_REGISTERS(left_next, BM)
     SLICE_REGISTERS(right_next, BN)
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -286,10 +286,10 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
 #endif
 
 #ifdef WANT_gemm_forward_stages
-/* ---- by copies of 16 bytes that arrive later ----
- * While one slice is multiplied, the next COMING ones are on their way. A tile lies as the operand does. */
-/* A slice of one operand: lines from `from` on, of which `most` exist, and `steps` of the inner axis; zeros beyond.
- * whole: every copy begins at a multiple of 16 bytes. */
+/* ---- asynchronous copies of 16 bytes ---- While one slice is multiplied, the next COMING ones are being copied. A
+ * tile keeps the operand's memory order. */
+/* Copies a slice of one operand: lines from `from` on, of which `most` exist, and `steps` of the inner axis, with zeros
+ * beyond. whole: all copies are aligned to 16 bytes. */
 __attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, const __global RAW *from, const bool deep,
                                                             const int lines, const index_t most, const index_t steps,
                                                             const index_t line, const index_t step, const bool whole,
@@ -309,7 +309,7 @@ __attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, con
       for (int e = 0; e < EACH; e++) at[e] = e < there ? source[e * (deep ? step : line)] : (RAW)0;
   }
 }
-/* Whether copies of 16 bytes may take an operand: its lines lie `line` apart, elements of one side by side. */
+/* True if an operand can be copied 16 bytes at a time: its lines are `line` apart, with elements `next` apart. */
 #define WHOLE(p, line, next) ((next) == 1 && ((size_t)(p) | (size_t)(line) * sizeof(RAW)) % 16 == 0)
 #define SLICES(s, wanted)                                                                                                              \
   if ((wanted) && (s) < slices) {                                                                                                      \
@@ -341,7 +341,7 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_stages)(ARGS) {
   }
   for (int s = 0; s < slices; s++) {
     ARRIVED(COMING - 1)
-    barrier(CLK_LOCAL_MEM_FENCE); /* all have copied slice s, and none reads the one that is overwritten now */
+    barrier(CLK_LOCAL_MEM_FENCE); /* slice s is copied, and nobody reads the slice that is overwritten now */
     BRING(s + COMING)
     COMMIT
     PRODUCTS(s)
@@ -353,8 +353,7 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_stages)(ARGS) {
 #endif
 
 #ifdef WANT_product_join
-/* ---- the sums of parts, added up in order ----
- * dims: six batch extents, rows and columns. */
+/* ---- split-K: adds the parts in order ---- dims: six batch dimensions, rows and columns. */
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 KERNEL(product_join)
 (ARG(const NUMBER, sums), ARG(STORAGE(OUT), y), const index8_t dims, const index_t parts, const float alpha EPILOGUE_ARGS) {
@@ -372,7 +371,7 @@ KERNEL(product_join)
 }
 #endif
 
-/* ---- of the files that are included, too ---- */
+/* ---- macros of the included files, too ---- */
 #undef ACCUMULATORS_128
 #undef ACCUMULATORS_256
 #undef ACCUMULATORS_64

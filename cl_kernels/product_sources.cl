@@ -1,24 +1,25 @@
-/* What products are made of (product.cl): matrices, and images whose pixels become columns. A source defines
+/* Operands of matrix products (product.cl): matrices, and images whose pixels are gathered into columns. A source
+ * defines
  *
- *   ENTRY, ARGS        the kernel's name and arguments
- *   MATRICES           how many products there are; a group computes a tile of number `matrix`
- *   OPEN               statements that declare `rows`, `columns` and `depth` of it, and what the others need
- *   TABLES             local memory of its own, which STEP(k) fills for a step of the inner axis and COLUMN(n) for a
- *                      column; k_at and n_at are their places there. It holds the steps of two slices
- *   LEFT(k, m)         an element of the left operand; RIGHT(k, n) of the right one
- *   LEFT_FROM(k, m)    where it is in LEFT_BASE; RIGHT_FROM and RIGHT_BASE alike
- *   PUT(sum, m, n)     takes a result
+ *   ENTRY, ARGS        name and arguments of the kernel
+ *   MATRICES           number of products; a group computes a tile of number `matrix`
+ *   OPEN               declares the product's `rows`, `columns` and `depth`, and variables of the other macros
+ *   TABLES             local memory that STEP(k) fills for a step of the inner axis, and COLUMN(n) for a column, at
+ *                      k_at and n_at; it holds the steps of two slices
+ *   LEFT(k, m)         element of the left operand; RIGHT(k, n) of the right one
+ *   LEFT_FROM(k, m)    its position in LEFT_BASE; likewise RIGHT_FROM and RIGHT_BASE
+ *   PUT(sum, m, n)     stores a result
  *
- * The host defines LEFT_DEEP and RIGHT_DEEP: neighbors in memory are neighbors along the inner axis; and LEFT_RUNS and
- * RIGHT_RUNS: if the operand begins at a multiple of a run (16 bytes for units, else four elements), each run of
- * neighbors does, and ends inside the operand (src/op/product.h). */
+ * The host (src/op/product.h) defines LEFT_DEEP and RIGHT_DEEP: the operand is contiguous along the inner axis; and
+ * LEFT_RUNS and RIGHT_RUNS: if the operand's start is aligned to a run (16 bytes for units, else four elements), all of
+ * its runs are, and the last one ends within the operand. */
 #if defined WANT_gemm_forward_tiles || defined WANT_gemm_forward_stages
-/* The arguments are those of gemm.cl. */
+/* Arguments as in gemm.cl. */
 #ifdef WANT_gemm_forward_tiles
 #define ENTRY KERNEL(gemm_forward_tiles)
 #endif
 #if IN_PARTS
-/* Parts of `span` steps each: of each one all results, as sums, which product_join adds up. */
+/* Split-K: parts of `span` steps each, whose results are stored as sums for product_join. */
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(NUMBER, y), const index8_t dims, const index_t inner, \
       const index8_t a_s, const index8_t b_s, const float alpha, const index_t span, const index_t parts
@@ -68,10 +69,10 @@
 #endif
 
 #if defined WANT_conv2d_gather_tiles || defined WANT_conv2d_weights_tiles
-/* Convolutions as products. An image's pixels become a matrix while they are copied to local memory: an element of it
- * belongs to a place of the result and to a tap of a channel. One of these is a column and the other a step of the inner
- * axis. Each contributes an offset, and their sum says where the pixel is: offset of the left operand's element; of x's,
- * without line and place; line; place in the line. Around the image there are zeros. */
+/* Convolutions as products. An element of the window matrix belongs to an output position and to a tap of a channel,
+ * one of which is the column, the other the step of the inner axis. Each contributes four offsets, which are added:
+ * offset of the left operand's element; offset in x without line and column; line; column. Outside of the image,
+ * elements are zero. */
 #define INDEX4_0      int4
 #define INDEX4_1      long4
 #define INDEX4        CLADE_PASTE(INDEX4_, INDEX64)
@@ -87,10 +88,9 @@ static inline RAW FN(pixel)(const __global STORAGE(T) * x, const INDEX4 p, const
 #endif
 
 #ifdef WANT_conv2d_gather_tiles
-/* Rows: channels of a group of the result. Columns: places of all images. Steps: taps of all inner channels. dims, taps
- * and map are those of conv2d.cl, and taps.s5 and s6: from one tap to the next that reaches a whole place. Where div is
- * above 1 the places of the result fall into phases, p = phase + div * place, each of which has taps of its own and is
- * a matrix. */
+/* Rows: channels of a group of the result. Columns: positions in all images. Steps: taps of all inner channels. dims,
+ * taps and map as in conv2d.cl; taps.s5 and s6: distance of taps that reach whole positions. If div is above 1, the
+ * positions fall into phases, p = phase + div * place, each of which has its own taps and is a matrix of its own. */
 #define ENTRY KERNEL(conv2d_gather_tiles)
 #if IN_PARTS
 #define ARGS                                                                                                   \
@@ -112,8 +112,8 @@ static inline RAW FN(pixel)(const __global STORAGE(T) * x, const INDEX4 p, const
 #define CUTS  1
 #endif
 
-/* Of a phase along an axis: its first tap, how many it has, and the place p * mul + shift + i * move that tap i of them
- * reaches from place p. */
+/* A phase along an axis: its first tap, the number of its taps, and the source position p * mul + shift + i * move that
+ * its tap i reaches from place p. */
 static inline INDEX4 FN(phase)(const index_t from, const index_t delta, const index_t div, const index_t step,
                              const index_t taps) {
   index_t tap = 0;
@@ -127,7 +127,7 @@ static inline INDEX4 FN(step)(const index_t k, const INDEX4 down, const INDEX4 a
   const index_t tap = (down.x + i * taps.s5) * taps.s1 + across.x + j * taps.s6;
   return (INDEX4)(channel * taps.s4 + tap, channel * dims.s4 * dims.s5, down.z + i * down.w, across.z + j * across.w);
 }
-/* Image, line and place. */
+/* Image, line and column. */
 static inline INDEX4 FN(place)(const index_t n, const index_t high, const index_t wide) {
   return (INDEX4)(n / (high * wide), n / wide % high, n % wide, 0);
 }
@@ -175,8 +175,8 @@ static inline INDEX4 FN(place)(const index_t n, const index_t high, const index_
 #endif
 
 #ifdef WANT_conv2d_weights_tiles
-/* Rows: channels of a group of y. Columns: taps of all inner channels. Steps: `span` places of all images for each part
- * of the sum. The arguments are those of conv2d_weights.cl. */
+/* Rows: channels of a group of y. Columns: taps of all inner channels. Steps: `span` positions in all images, for each
+ * part of the sum. Arguments as in conv2d_weights.cl. */
 #define ENTRY KERNEL(conv2d_weights_tiles)
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \

@@ -1,7 +1,8 @@
-/* The products of NVIDIA's matrix units (product.cl): by warps, 32 work-items in step, of f16, bf16, bytes and, rounded to
- * tf32, f32; and, with WARPGROUP, by four warps together, Hopper's wgmma, of f16 and bf16.
+/* The products of NVIDIA's matrix units (product.cl): per warp, of f16, bf16, 8-bit integers and, rounded to tf32, f32;
+ * with WARPGROUP per four warps, by Hopper's wgmma, of f16 and bf16.
  *
- * With IMITATE the instructions are OpenCL C too, by the layouts that the PTX manual gives, for tests on other devices. */
+ * With IMITATE the instructions are emulated in OpenCL C, with the layouts of the PTX manual, for tests on other
+ * devices. */
 #define SINGLE_f32  1
 #define SINGLE_f16  0
 #define SINGLE_bf16 0
@@ -20,23 +21,22 @@
 #endif
 #define DEEP  (BK * WORD)
 #define EACH   (4 * WORD) /* elements in 16 bytes: in a copy, and in a line of ldmatrix */
-#define DOWN   (TM / 16)  /* a warp has DOWN x ACROSS squares of 16 x 16 results */
+#define DOWN   (TM / 16)  /* a warp has DOWN x ACROSS fragments of 16 x 16 results */
 #define ACROSS (TN / 16)
 #define WARPS (BM / TM * (BN / TN))
 #define ITEMS (32 * WARPS)
 #if WARPGROUP
-/* Operands lie in wgmma's layout with a swizzle of 128 bytes: in lines of 64 halves, whose pieces of 16 bytes change
- * places by the line's number. Where the operand lies across the inner axis, each 64 of its lines have a block of their
- * own. BK is 32 words, a line. */
+/* Operands are in wgmma's layout with 128-byte swizzle: lines of 64 halves, in which the pieces of 16 bytes are
+ * permuted by the line's number. If the operand is contiguous across the inner axis, each 64 of its lines form a
+ * separate block. BK is 32 words, one line. */
 #define PLACE(deep, lines, n, k) \
   ((deep) ? (n) * 64 + ((k) ^ (n) % 8 * 8) : ((n) / 64 * DEEP + (k)) * 64 + ((n) % 64 ^ (k) % 8 * 8))
 #define ROOM(deep, lines) ((lines) * DEEP)
 #define BEGINS 1024
-#define COPIES UNROLL       /* one group takes a whole unit, so there are registers for it */
-#define COMING (STAGES - 2) /* slices on their way: one is multiplied, and products of the one before may go on */
+#define COPIES UNROLL       /* a group occupies a compute unit alone, so there are enough registers */
+#define COMING (STAGES - 2) /* slices being copied; one is multiplied, and products of another may be running */
 #else
-/* Lines are so far apart that the words which a fragment takes at once lie in different banks, and begin at multiples of
- * 16 bytes. */
+/* Lines are padded so that the words of a fragment are in different banks, and aligned to 16 bytes. */
 #define PADDING           (INTEGER ? 16 : 8)
 #define LINE(deep, lines) ((deep) ? DEEP + EACH : (lines) + PADDING)
 #define PLACE(deep, lines, n, k) (((deep) ? (n) : (k)) * LINE(deep, lines) + ((deep) ? (k) : (n)))
@@ -46,10 +46,10 @@
 #define COMING (STAGES - 1)
 #endif
 
-/* ---- copies that arrive later ---- */
+/* ---- asynchronous copies ---- */
 #if IMITATE
-/* Half of the work-items copy at once and the others as late as they may, so that a wait that is too short shows, and a
- * slice that is brought too early. */
+/* Half of the work-items copy at once, and the others as late as possible, so that tests detect missing waits and
+ * premature copies. */
 #define BRING(s)     SLICES(s, id % 2)
 #define COMMIT       asked++;
 #define ARRIVED(n)   for (; arrived + (n) < asked; arrived++) SLICES(arrived, id % 2 == 0)
@@ -62,7 +62,7 @@ static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int
 #define BRING(s)   SLICES(s, true)
 #define COMMIT     __asm__ volatile("cp.async.commit_group;" ::: "memory");
 #define ARRIVED(n) __asm__ volatile("cp.async.wait_group %0;" ::"n"(n) : "memory"); SEEN
-/* 16 bytes, the first `bytes` of them from memory, the others zeros. */
+/* Copies 16 bytes, of which the first `bytes` come from memory; the others are zero. */
 static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int bytes) {
   __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"((ulong)(size_t)from),
                    "r"(bytes)
@@ -72,18 +72,18 @@ static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int
 
 #if WARPGROUP
 /* ---- four warps: 64 rows by all columns, 16 halves of the inner axis at a time ---- */
-/* The descriptor of an operand, in units of 16 bytes: where it begins; how far blocks of 64 lines are apart, which counts
- * for operands across the inner axis alone; how far groups of eight lines are apart; and the swizzle. */
+/* Descriptor of an operand, in units of 16 bytes: start; distance of blocks of 64 lines (used only if the operand is
+ * contiguous across the inner axis); distance of groups of eight lines; swizzle. */
 #define BLOCKS_APART(deep) ((deep) ? 1 : DEEP * 128 >> 4)
 #define OPERAND(at, deep) \
   ((ulong)((at) & 0x3ffff) >> 4 | (ulong)BLOCKS_APART(deep) << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)
-/* How far the k-th step of the inner axis is, in bytes: along a line, or lines on. */
+/* Offset of step k of the inner axis in bytes: within a line, or whole lines. */
 #define ON(deep, k)      ((deep) ? (k) * 2 : (k) * 128)
 #define LEFT_OF(s, k)    OPERAND(ADDRESS(left, s) + (uint)(warp / 4 * 64 * DEEP * 2 + ON(LEFT_DEEP, k)), LEFT_DEEP)
 #define RIGHT_OF(s, k)   OPERAND(ADDRESS(right, s) + (uint)ON(RIGHT_DEEP, k), RIGHT_DEEP)
 #if IMITATE
 #define ADDRESS(slices, s) (uint)((s) % STAGES * (int)sizeof((slices)[0]))
-/* The number of line n, step k that a descriptor leads to, by the PTX manual. */
+/* The number at line n, step k of a descriptor's operand, by the PTX manual. */
 static inline float FN(number)(const __local RAW *base, const ulong operand, const bool deep, const int n, const int k) {
   const uint apart = (uint)(operand >> 16 & 0x3fff) << 4, groups = (uint)(operand >> 32 & 0x3fff) << 4;
   const uint inside = deep ? n % 8 * 128 + n / 8 * groups + k * 2
@@ -92,8 +92,8 @@ static inline float FN(number)(const __local RAW *base, const ulong operand, con
   const RAW half_word = base[(at ^ (at >> 3 & 0x70)) / 2];
   return CLADE_PASTE(NUMBER_, T)(half_word);
 }
-/* Results that there are, since simulators are slow. Half of the work-items multiply a slice as late as they may, so that
- * a slice that is overwritten too early shows. */
+/* Computes only results that exist, since simulators are slow. Half of the work-items multiply a slice as late as
+ * possible, so that tests detect slices that are overwritten too early. */
 #define SLICE(s)                                                                                                       \
   for (int j = 0; j < TN / 8; j++)                                                                                     \
     for (int c = 0; c < 4; c++)                                                                                        \
@@ -110,7 +110,8 @@ static inline float FN(number)(const __local RAW *base, const ulong operand, con
 #else
 #define ADDRESS(slices, s) (uint)(size_t)(slices)[(s) % STAGES]
 #define SEEN               __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
-/* OpenCL's compiler does not know it: a comment, whose mark src/cl/late.c takes off in the compiled text. */
+/* The OpenCL compiler does not know these instructions, so they are emitted as comments; src/cl/late.c removes the mark
+ * in the compiled text. */
 #define LATE(instruction) "//!90a " instruction
 #define WGMMA_f16         "f32.f16.f16"
 #define WGMMA_bf16        "f32.bf16.bf16"
@@ -148,7 +149,7 @@ static inline float FN(number)(const __local RAW *base, const ulong operand, con
 #define HELD
 #endif
 #else
-/* ---- a warp ---- */
+/* ---- one warp ---- */
 #if IMITATE
 #define HELD __local uint held[WARPS][DOWN + ACROSS][32][4];
 #define SEEN
@@ -169,8 +170,8 @@ static inline NUMBER FN(dot)(NUMBER sum, const uint a, const uint b) {
   return sum;
 #endif
 }
-/* Lines of both operands are distributed alike: lane 4 i + w holds words w and w + 4 of lines i and i + 8. Of results,
- * lane 4 i + j holds rows i and i + 8, and columns 2 j and 2 j + 1. */
+/* Both operands have the same distribution over lanes: lane 4 i + w holds words w and w + 4 of lines i and i + 8. Of
+ * the results, lane 4 i + j holds rows i and i + 8, and columns 2 j and 2 j + 1. */
 static inline void FN(multiply)(NUMBER *sum, const __local uint (*a)[4], const __local uint (*b)[4], const int half_at,
                                 const int lane) {
   for (int c = 0; c < 4; c++)
@@ -189,7 +190,7 @@ static inline void FN(multiply)(NUMBER *sum, const __local uint (*a)[4], const _
 #else
 #define HELD
 #define SEEN
-/* To tf32: ten bits, ties away from zero. */
+/* Rounds to tf32: ten bits, ties away from zero. */
 static inline uint FN(narrow)(const uint word) {
   uint to;
   __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(as_float(word)));
@@ -221,9 +222,9 @@ static inline void FN(multiply)(NUMBER *sum, const uint *a, const uint low, cons
                    : "memory")
 #endif
 
-/* 16 lines of 8 words as mma takes them, of either operand: word r of lane 4 i + w is word w + r / 2 * 4 of line
- * i + r % 2 * 8. ldmatrix reads eight lines of 16 bytes for each r, and lane 8 r + i tells where the i-th begins. It
- * transposes halves that lie across the inner axis; floats and bytes it cannot, so they are read one by one. */
+/* Loads a fragment for mma, 16 lines of 8 words of either operand: word r of lane 4 i + w is word w + r / 2 * 4 of line
+ * i + r % 2 * 8. ldmatrix reads eight lines of 16 bytes for each r; lane 8 r + i provides the address of line i. It can
+ * transpose halves; floats and bytes that are contiguous across the inner axis are read one by one. */
 #define FROM(lane)                                               \
   (deep ? (line0 + (lane) % 16) * line + k0 + (lane) / 16 * EACH \
         : (k0 + (lane) / 16 * EACH + (lane) % 8) * line + line0 + (lane) / 8 % 2 * EACH)
@@ -258,7 +259,6 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
 #endif
 }
 
-/* The products of slice s. */
 #define PRODUCTS(s)                                                                                              \
   UNROLL                                                                                                         \
   for (int k = 0; k < DEEP; k += 8 * WORD) {                                                                     \
@@ -278,7 +278,6 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
 #define ENDED(n)
 #endif
 
-/* A result's row and column in the tile. */
 #define RESULT_ROW(i, c) (y0 + 16 * (i) + lane / 4 + (c) / 2 * 8)
 #define RESULT_COLUMN(j, c) (x0 + 8 * (j) + lane % 4 * 2 + (c) % 2)
 #define RESULTS                                                                        \

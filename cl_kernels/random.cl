@@ -3,7 +3,7 @@
 
 static inline float4 FN(draw)(uint4 bits) {
 #if NORMAL
-  /* Box-Muller; 1 is added to keep the logarithm finite */
+  /* Box-Muller; 1 is added so that the logarithm is finite */
   const float2 radius = sqrt(-2.0f * log(convert_float2((bits.s02 >> 8) + 1u) * 0x1p-24f));
   const float2 turn = convert_float2(bits.s13 >> 8) * 0x1p-23f;
   const float2 c = radius * cospi(turn), s = radius * sinpi(turn);

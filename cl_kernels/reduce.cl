@@ -1,10 +1,9 @@
-/* Sum, mean, maximum and minimum. Sums keep the rounding error of every addition beside the sum (Knuth's two-sum), so
- * that the result is off by a few units of 2^-24 of the sum of absolute values, however many elements there are; four
- * vectors are added as they are before, which is two of these units and a third of the work. NaN wins in maximum and
- * minimum.
+/* Sum, mean, maximum and minimum. Sums are compensated (Knuth's two-sum), so that the error is a few units of 2^-24 of
+ * the sum of absolute values for any number of elements. Groups of four vectors are first added without compensation,
+ * which costs two of these units and saves two thirds of the work. NaN wins in maximum and minimum.
  *
- * T: stored type. ACC: what is accumulated (float, or integers; unsigned ones for sums, which wrap). FLOAT: ACC is
- * float. KIND: 0 a sum, which is divided by `count`, 2 maximum, 3 minimum. EMPTY: the result over nothing. */
+ * T: stored type. ACC: accumulation type (float, or an integer; unsigned for sums, which wrap around). FLOAT: ACC is
+ * float. KIND: 0 sum, divided by `count`; 2 maximum; 3 minimum. EMPTY: the result over no elements. */
 #if KIND == 2
 #define BETTER(v, s) ((v) > (s))
 #else
@@ -38,7 +37,7 @@ static inline ACC FN(total)(ACC s, ACC c) {
 #endif
 
 #ifdef WANT_reduce_forward_ref
-/* Any axes: four kept extents and four reduced ones, from slow to fast. */
+/* Any axes: four kept and four reduced ones, outermost first. */
 #define ARGS                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outputs, const index8_t dims,  \
   const index8_t strides, const float count
@@ -68,10 +67,13 @@ KERNEL(reduce_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_reduce_forward_split
-/* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
- * where inner is 1, 16 elements at once; 2: WIDE columns of a chunk, row by row; 3: the inner axis lies in blocks of 16,
- * (outer, inner / 16, reduced, 16), and a work-item does one; 4: sixteen results at once, wherever their elements lie:
- * `chunk` is how many results a work-item has. DIRECT: there is one chunk, and `out` is the result. */
+/* (outer, reduced, inner) in chunks of the middle axis. DIRECT: there is one chunk, and `out` is the result.
+ *
+ *   MODE 0  a work-item reduces one column of a chunk
+ *        1  the same for inner 1, 16 elements at once
+ *        2  WIDE columns of a chunk, row by row
+ *        3  the inner axis is in blocks of 16, (outer, inner / 16, reduced, 16), and a work-item reduces one block
+ *        4  sixteen results at once, whose elements may be anywhere; `chunk` is the number of results of a work-item */
 #if DIRECT
 #define OUT              STORAGE(T)
 #define PUT(p, at, v, n) STORE(T, p, at, FINISH(v, n))
@@ -97,7 +99,7 @@ static inline float16 FN(both16)(float16 a, float16 b) {
   return a + b;
 #endif
 }
-/* Four vectors that lie `apart`. */
+/* Four vectors, `apart` from each other. */
 static inline void FN(take4)(float16 *s, float16 *c, const __global STORAGE(T) *x, index_t at, index_t apart) {
   const float16 a = LOAD16(T, x, at), b = LOAD16(T, x, at + apart);
   const float16 d = LOAD16(T, x, at + 2 * apart), e = LOAD16(T, x, at + 3 * apart);
@@ -123,7 +125,7 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
 #pragma unroll
         for (int l = 0; l < 8; l++)
           if (r + l < reduced) {
-            SOON(x + first * reduced + (r + l) * 16 + AHEAD); /* as many lines as columns */
+            SOON(x + first * reduced + (r + l) * 16 + AHEAD); /* as many cache lines as columns */
             FN(take16)(&s16, &c16, column[l]);
           }
       }
@@ -194,7 +196,8 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16[j / 16] = EMPTY;
     c16[j / 16] = 0;
   }
-  /* The four rows behind these, into the second cache: rows lie in few sets of the first. Behind the last one neighbors follow. */
+  /* Prefetches the next four rows into L2, since rows share few sets of L1; after the last rows, those of the next
+   * columns. */
   const index_t next = column + WIDE < inner ? base + begin * inner + column + WIDE : base + end * inner;
   index_t r = begin;
   for (; r + 4 <= end; r += 4) {
@@ -232,7 +235,7 @@ KERNEL(reduce_forward_split)(ARGS) {
 #endif
 
 #ifdef WANT_reduce_forward_join
-/* Joins the chunks of each output, always in their order. */
+/* Combines the chunks of each output, in order. */
 #define ARGS                                                                                                   \
   ARG(const ACC, part), ARG(STORAGE(T), y), const index_t outputs, const index_t inner, const index_t chunks,  \
   const float count

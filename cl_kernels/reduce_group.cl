@@ -1,8 +1,8 @@
-/* Sums, maxima and minima of floats by teams of a group's items (prelude_group.cl): each reads its share of a part of a
- * line, and sums keep what their additions lose. Where a line has several parts, another launch joins what they gave.
+/* Sums, maxima and minima of floats by teams of work-items (prelude_group.cl): each item reads its share of a part of a
+ * line; sums are compensated. If a line has several parts, another launch combines them.
  *
- * T: stored type. KIND: 0 a sum, which is divided by `count`, 2 maximum, 3 minimum, the maximum of negated elements.
- * FROM: what is read, T or f32. DIRECT: the result is written, as T; else f32. */
+ * T: stored type. KIND: 0 sum, divided by `count`; 2 maximum; 3 minimum, as the maximum of negated elements. FROM: type
+ * of the input, T or f32. DIRECT: writes the result as T; otherwise f32. */
 #if DIRECT
 #define OUT T
 #else
@@ -26,7 +26,7 @@ KERNEL(reduce_forward_group)
   if (TEAM_FIRST >= (long)lines * parts) return;
   USE(const STORAGE(FROM), x);
   USE(STORAGE(OUT), y);
-  /* (outer, parts, inner): neighbors of a part lie beside each other */
+  /* (outer, parts, inner): adjacent lines of a part are adjacent here too */
   const long all = (long)lines * parts;
   const bool own = TEAM_LINE < all, whole = TEAM_WHOLE(x, n);
   const index_t line = (index_t)TEAM_LINE, row = line / inner, outer = row / parts, first = (row - outer * parts) * part;

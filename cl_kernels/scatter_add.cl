@@ -1,7 +1,7 @@
-/* Rows added to a table. The row numbers are sorted with their positions, digit by digit from the lowest on, each time in
- * parts: how often each part has each digit tells where its keys go, in their order. Then each row of the table sums up
- * what has its number, in the order of the positions. A key is a row's number and a position below it; what names no row
- * comes last. */
+/* Adds rows to a table by index. Indices are sorted together with their positions, by a stable radix sort from the
+ * lowest digit on: each pass counts the digits of each part, and moves the keys accordingly. Then each row of the table
+ * adds what has its index, in the order of positions. A key is an index with its position in the lower half; indices
+ * out of range come last. */
 #define DIGITS 1024
 
 #if defined WANT_scatter_add_count || defined WANT_scatter_add_place
@@ -56,12 +56,14 @@ KERNEL(scatter_add_place)(ARGS) {
 #undef DIGITS
 
 #ifdef WANT_scatter_add_sum
-/* V: float or sixteen of them, from column i on, with what is lost beside the sum (Knuth's two-sum). An infinity makes
- * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. Of whole vectors of
- * zeros up to two keys are added without a branch on how many there are, which no processor foretells: where there are
- * fewer the rows of the next keys are read, which are needed anyway, and masked. Nothing is lost of a sum of two; +0 is
- * added to it, as elsewhere, so that of -0 no sign tells which way its row went: that depends on where an item begins.
- * Nothing, which is -0, is added to a given row without keys: it is left alone where y is x. */
+/* Compensated sum of a row's keys (Knuth's two-sum); V: float, or sixteen of them from column i on. An infinity makes
+ * the compensation NaN; the plain sum is right then. While a row is added, the rows of later keys are prefetched.
+ *
+ * For whole vectors that start from zero, up to two keys are added without a branch on their number, which is hard to
+ * predict: missing keys read the rows of the next keys, which are needed soon, and are masked. The sum of two is exact
+ * enough without compensation. +0 is added to it, as in the other branch, so that the sign of a zero does not depend on
+ * the branch, and thus on the division of work. -0 is added to a given row without keys, which leaves it unchanged; it
+ * is not written if y is x. */
 #define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
 #define ASK(k) \
   for (index_t i = column; i < stop; i += 64 / sizeof(STORAGE(T))) SOON(dy + ROW(k) + i)
@@ -96,17 +98,17 @@ BODY(scatter_add_sum_item)(const long item, ARGS) {
   long row = (long)(line - block * pieces) * piece;
   const long last = min(row + piece, (long)rows);
   index_t first = 0, end = n;
-  while (first < end) { /* the first key of these rows */
+  while (first < end) { /* binary search for the first key of these rows */
     const index_t middle = first + (end - first) / 2;
     if (keys[middle] >> 32 < row)
       first = middle + 1;
     else
       end = middle;
   }
-  const index_t later = max(AHEAD / 2 / (stop - column), (index_t)2); /* keys */
+  const index_t later = max(AHEAD / 2 / (stop - column), (index_t)2); /* in keys */
   for (index_t k = first; k < min(first + later, n); k++) ASK(k);
   index_t asked = first + later;
-  const bool whole = piece > 1 && !given && (stop - column) % 16 == 0; /* alone, what is masked is read for nothing */
+  const bool whole = piece > 1 && !given && (stop - column) % 16 == 0; /* masked reads do not pay for one row */
   for (; row < last; row++, first = end) {
     if (whole && asked + 2 < n && keys[first + 2] >> 32 != row) {
       const int one = keys[first] >> 32 == row, two = one & (keys[first + 1] >> 32 == row);

@@ -1,8 +1,8 @@
-/* Rows added to a table on GPUs, as scatter_add.cl says it: the row numbers are sorted with their positions, digit by digit of
- * eight bits, by groups that have a part each. Where a row's keys begin is looked for once. A row sums up what has its
- * number in the order of the positions; whole runs of RUN keys that name one row alone are summed up before, many at
- * once. Which these are depends on the numbers and on RUN: not on the device. */
-#define ITEMS  256 /* of a group, and values of a digit */
+/* Adds rows to a table by index on GPUs, as in scatter_add.cl: a stable radix sort with digits of eight bits, one part
+ * per work-group; then the first key of each row is searched. A row adds what has its index in the order of positions;
+ * runs of RUN keys that all name one row are summed before, in parallel. The order of sums depends on the indices and
+ * on RUN, not on the device. */
+#define ITEMS  256 /* work-items of a group, and values of a digit */
 #define RUN    64
 #define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
 
@@ -12,7 +12,7 @@
 #endif
 
 #ifdef WANT_scatter_add_group_count
-/* How often the part has each digit: item d counts d. */
+/* Counts the digits of the part: item d counts digit d. */
 GROUP(ITEMS, 1, 1)
 KERNEL(scatter_add_group_count)(ARGS) {
   __local int seen[ITEMS];
@@ -34,7 +34,7 @@ KERNEL(scatter_add_group_count)(ARGS) {
 #endif
 
 #ifdef WANT_scatter_add_group_place
-/* Item d knows where the part's keys of digit d go; a key goes behind those of its digit that its part has before it. */
+/* Item d holds the target of the part's keys with digit d; a key goes behind the earlier ones with its digit. */
 GROUP(ITEMS, 1, 1)
 KERNEL(scatter_add_group_place)(ARGS) {
   __local uint next[ITEMS];
@@ -78,7 +78,7 @@ KERNEL(scatter_add_group_place)(ARGS) {
 #undef DIGIT
 
 #ifdef WANT_scatter_add_group_find
-/* The first key of each row, and of what names none: a work-item for each. */
+/* First key of each row, and of the indices out of range: one work-item each. */
 KERNEL(scatter_add_group_find)
 (ARG(const long, keys), ARG(int, begins), const index_t n, const index_t total) {
   const index_t row = (index_t)get_global_id(0);
@@ -98,14 +98,14 @@ KERNEL(scatter_add_group_find)
 #endif
 
 #if defined WANT_scatter_add_group_runs || defined WANT_scatter_add_group_sum
-/* A sum and what its additions lost (Knuth's two-sum). */
+/* Compensated sum (Knuth's two-sum). */
 #define TAKE(v)                                         \
   {                                                     \
     const float4 add = v, sum = s + add, back = sum - s; \
     lost += (s - (sum - back)) + (add - back);          \
     s = sum;                                            \
   }
-/* Four columns from `column` on of what lies at `row`, of which `left` are there. */
+/* Four columns of a row, from position `at` on, of which `left` exist. */
 static inline float4 FN(four)(const __global STORAGE(T) *p, const index_t at, const int left) {
   float lane[4];
   FOUR_READ(T, lane, p, at, left)
@@ -114,7 +114,7 @@ static inline float4 FN(four)(const __global STORAGE(T) *p, const index_t at, co
 #endif
 
 #ifdef WANT_scatter_add_group_runs
-/* Run r of each block, where all its keys name one row: the sum of four columns, and what was lost. */
+/* If all keys of run r name one row: the sum of four columns, and its compensation. */
 KERNEL(scatter_add_group_runs)
 (ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(float, sums), const index_t n, const index_t width,
  const index_t runs, const index_t fours, const index_t total) {
@@ -136,7 +136,8 @@ KERNEL(scatter_add_group_runs)
 #endif
 
 #ifdef WANT_scatter_add_group_sum
-/* Nothing, which is -0, is added to a given row without keys. An infinity makes what is lost NaN; the sum is right then. */
+/* -0 is added to a given row without keys, which leaves it unchanged. An infinity makes the compensation NaN; the plain
+ * sum is right then. */
 KERNEL(scatter_add_group_sum)
 (ARG(const long, keys), ARG(const int, begins), ARG(const float, sums), ARG(const STORAGE(T), dy),
  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t n, const index_t width, const index_t rows,

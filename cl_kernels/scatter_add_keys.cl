@@ -1,8 +1,8 @@
-/* What the steps of a sort by row numbers take, and its keys: a row number and a position below it. */
+/* Arguments and keys of the sort's steps: a key is an index with its position in the lower half. */
 #define ARGS                                                                                                     \
   ARG(const int, ids), ARG(const long, from), ARG(uint, counts), ARG(long, to), const index_t n, const int part, \
   const int parts, const int rows, const int digit, const int sorted
-/* Key i: from the keys that are sorted by lower digits, or of the row numbers themselves. */
+/* Key i, as sorted by lower digits, or made from the indices. */
 static inline long FN(key)(const __global int *ids, const __global long *from, index_t i, int rows, int sorted) {
   if (sorted) return from[i];
   const int id = ids[i];

@@ -1,5 +1,5 @@
-/* Softmax: maximum, sum, division (LOG: its logarithm, by a subtraction). `ref` reads an element three times and keeps
- * nothing between the passes; its sum keeps the rounding errors of its additions beside it. */
+/* Softmax: maximum, sum, division (LOG: log-softmax, by a subtraction). `ref` reads an element three times and stores
+ * nothing between the passes; its sum is compensated. */
 #if LOG
 #define BY(sum)            log(sum)
 #define RESULT(v, top, by) ((v) - (top) - (by))
@@ -14,7 +14,7 @@ BODY(softmax_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t row = (index_t)item / inner; /* no remainder: Oclgrind lacks an instruction that the pair becomes */
+  const index_t row = (index_t)item / inner; /* no remainder: Oclgrind lacks an instruction for both */
   const index_t base = row * n * inner + (index_t)item - row * inner;
   float top = -INFINITY, s = 0, c = 0;
   for (index_t i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ KERNEL(softmax_forward_ref)(ARGS) {
 #endif
 
 #if defined WANT_softmax_forward_vec || defined WANT_softmax_forward_rows || defined WANT_softmax_forward_lines
-/* The largest is looked for without NaN, which is left to the sum and makes it NaN. */
+/* The maximum ignores NaN; the sum then becomes NaN. */
 static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
   const float16 sum = *s + v, back = sum - *s;
   *lost += (*s - (sum - back)) + (v - back);
@@ -49,8 +49,8 @@ static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
 #endif
 
 #ifdef WANT_softmax_forward_vec
-/* A row at once, 16 elements at a time. What exp gives for rows of up to KEPT elements is kept until the sum is known,
- * and while it is computed what the next rows read is on its way. */
+/* One row at a time, in vectors of 16. For rows of up to KEPT elements, the results of exp are kept until the sum is
+ * known. Meanwhile the next rows are prefetched. */
 #define KEEPS (!LOG && KEPT)
 static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t left) {
   if (left >= 16) return LOAD16(T, x, at);
@@ -73,7 +73,7 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
   const index_t end = (index_t)min((item + 1) * piece, (long)outer), whole = n - n % 16, left = n - whole;
-  const index_t far = max(n, (index_t)AHEAD); /* half of a row is asked for in each pass: memory works through both */
+  const index_t far = max(n, (index_t)AHEAD); /* each pass prefetches half of a row, so that memory is busy in both */
 #if KEEPS
   float kept[KEPT] __attribute__((aligned(64)));
 #endif
@@ -86,7 +86,7 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
     const index_t base = row * n, next = base + (row + 1 < end ? n : 0);
     const float top = clade_largest(top16);
     float16 s16 = 0, c16 = 0;
-    for (index_t begin = 0; begin < whole; begin += 256) { /* sums of pieces keep what is lost */
+    for (index_t begin = 0; begin < whole; begin += 256) { /* sums of pieces are compensated */
       float16 part = 0;
       for (index_t i = begin; i < min(begin + 256, whole); i += 16) {
         const float16 v = clade_exp_below(LOAD16(T, x, base + i) - top);
@@ -107,14 +107,14 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
     }
     const float sum = clade_lanes(s16 + c16, 0);
 #if LOG
-    const float by = clade_log((float16)(sum)).s0; /* a call of `log` would put all constants into memory and back */
+    const float by = clade_log((float16)(sum)).s0; /* a call of `log` would spill all constants to memory */
 #else
     const float by = 1.0f / sum;
 #endif
     top16 = -INFINITY;
     for (index_t i = 0; i < whole; i += 16) {
       const float16 v = VALUE(LOAD16(T, x, base + i), i);
-      const float16 other = LOAD16(T, x, next + i); /* the next row's largest, while this one is written */
+      const float16 other = LOAD16(T, x, next + i); /* the next row's maximum, while this row is written */
       top16 = LARGER(other, top16);
       SOON(x + base + far + (n + i) / 2);
       STREAM16(T, y, base + i, v, stream);
@@ -136,8 +136,8 @@ KERNEL(softmax_forward_vec)(ARGS) {
 #endif
 
 #ifdef WANT_softmax_forward_rows
-/* Sixteen rows of up to MOST elements at once, turned over in registers: a vector has an element of each. And turned
- * back into private memory, where what is behind the eighth element is written over: the last eight come first. */
+/* Sixteen rows of up to MOST elements at once, transposed in registers: a vector has an element of each row. Transposed
+ * back into private memory with the last eight elements first, since their excess is overwritten by the first eight. */
 __attribute__((always_inline)) static inline void FN(turn_back)(float *line, const float16 *column, index_t n) {
   float8 low[8], high[8];
 #pragma unroll
@@ -168,12 +168,12 @@ BODY(softmax_forward_rows_item)(const long item, ARGS) {
     if (COLUMNS_INSIDE(first, n, outer)) {
       for (index_t i = 0; i < n; i += 8) COLUMNS8(T, column + i, x, (size_t)(begin + i), (size_t)n);
     } else {
-      for (index_t l = 0; l < 16; l++) /* beyond the last one that row again */
+      for (index_t l = 0; l < 16; l++) /* the last row is repeated */
 #pragma clang loop vectorize(disable) unroll(disable)
         for (index_t i = 0; i < n; i++) ((float *)(column + i))[l] = LOAD(T, x, min(first + l, outer - 1) * n + i);
     }
     for (index_t i = 0; i < n; i++) {
-      SOON(x + (size_t)begin + (size_t)i * 16 + AHEAD); /* as many lines as columns */
+      SOON(x + (size_t)begin + (size_t)i * 16 + AHEAD); /* as many cache lines as columns */
       top = LARGER(column[i], top);
     }
     for (index_t i = 0; i < n; i++) {
@@ -208,10 +208,10 @@ KERNEL(softmax_forward_rows)(ARGS) {
 #endif
 
 #ifdef WANT_softmax_forward_lines
-/* Strips of lines beside each other, 16 to STRIP of them: each vector is of 16 lines. A strip is read while the one
- * before it is summed and the one before that is written, row by row, so that memory does not wait for work; a strip
- * alone is read, summed and written in turns. It is kept meanwhile where KEPT elements hold it. FEW_BESIDE: fewer than
- * 16 lie beside each other, so that a vector is put together. */
+/* Strips of 16 to STRIP adjacent lines, sixteen lines per vector. One strip is read while the previous one is summed
+ * and the one before that is written, row by row, so that memory access overlaps computation; a single strip is read,
+ * summed and written in turns. If KEPT is not 0, a strip is kept between the passes. FEW_BESIDE: fewer than 16 lines
+ * are adjacent, so vectors are gathered. */
 #define TALL 8
 typedef struct {
   index_t width;
@@ -248,7 +248,7 @@ static inline void FN(put)(__global STORAGE(T) *y, index_t at, index_t left, flo
 }
 #endif
 #if KEPT
-#define FORMER(of, at, left) (*kept) /* vstore16 would be three instructions */
+#define FORMER(of, at, left) (*kept) /* vstore16 would take three instructions */
 #define KEEP(v) *kept = v
 #else
 #define KEEP(v)
@@ -262,7 +262,7 @@ static inline float16 FN(again)(const __global STORAGE(T) *x, index_t at, index_
 }
 #endif
 #endif
-/* A vector, of which `left` lanes are there. */
+/* A vector, of which `left` lanes exist. */
 static inline void FN(write)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const FN(lines) *of, index_t at,
                              index_t inner, index_t left, const float16 *kept, const float16 *top, const float16 *by,
                              int stream) {
@@ -278,11 +278,11 @@ static inline void FN(write)(const __global STORAGE(T) *x, __global STORAGE(T) *
 static inline void FN(read)(const __global STORAGE(T) *x, const __global STORAGE(T) *soon, const FN(lines) *of,
                             index_t at, index_t left, float16 *kept, float16 *top) {
   const float16 v = READ(of, at, left);
-  LATER(soon); /* rows lie in few sets of the first cache */
+  LATER(soon); /* rows share few sets of L1 */
   *top = LARGER(v, *top);
   KEEP(v);
 }
-/* Some rows of it. */
+/* Sums some rows of a strip. */
 static inline void FN(sum)(const __global STORAGE(T) *x, const FN(lines) *of, index_t at, index_t inner, index_t rows,
                            index_t left, float16 *kept, index_t beside, float16 top, float16 *s, float16 *lost) {
   float16 part = 0;
@@ -293,13 +293,13 @@ static inline void FN(sum)(const __global STORAGE(T) *x, const FN(lines) *of, in
     KEEP(v);
 #endif
   }
-  FN(take)(s, lost, part); /* sums of pieces keep what is lost */
+  FN(take)(s, lost, part); /* sums of pieces are compensated */
 }
 #define ARGS                                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner,   \
       const index_t strip, const index_t piece, const int stream
 BODY(softmax_forward_lines_item)(const long item, ARGS) {
-  if (item * piece >= (long)outer * inner) return; /* nothing is divided by before */
+  if (item * piece >= (long)outer * inner) return; /* before any division by sizes */
 #if FEW_BESIDE
   const index_t lines = outer * inner, strips = (lines + strip - 1) / strip, all = strips;
 #else
@@ -350,7 +350,7 @@ BODY(softmax_forward_lines_item)(const long item, ARGS) {
       for (k = v = 0; k + 16 <= fresh.width; k += 16, v++)
         FN(read)(x, ask + k, &fresh, at + k, 16, kept + v, fresh_top + v);
       if (k < fresh.width) FN(read)(x, ask + k, &fresh, at + k, fresh.width - k, kept + v, fresh_top + v);
-      if (turn == 0) column = 0; /* each of the TALL rows is followed by as many columns of all of them */
+      if (turn == 0) column = 0; /* each of the TALL rows is followed by as many columns over all rows */
       const index_t stop = min(turn + 1 == tall ? beside : beside * (turn + 1) / TALL, (summed.width + 15) / 16);
       for (; column < stop; column++) {
         const index_t left = summed.width - column * 16, from = base * inner + column * 16;

@@ -1,4 +1,4 @@
-/* The derivative of softmax, (dy - sum(dy y)) y, or of its logarithm (LOG), dy - sum(dy) exp(y). */
+/* Gradient of softmax, (dy - sum(dy y)) y, or of log-softmax (LOG), dy - sum(dy) exp(y). */
 #if LOG
 #define TERM(y, d)        (d)
 #define RESULT(y, d, s)   ((d) - (s) * exp(y))
@@ -43,7 +43,7 @@ static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
 #endif
 
 #ifdef WANT_softmax_grad_rows
-/* While a row is written the next one comes from memory to be summed: it is in the first cache when its turn comes. */
+/* While a row is written, the next one is read from memory and summed, and is then in L1 for its own write. */
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), y), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index_t outer, const index_t n, \
       const index_t piece, const int stream
@@ -55,10 +55,10 @@ BODY(softmax_grad_rows_item)(const long item, ARGS) {
   const index_t begin = (index_t)(item * piece) * n, end = (index_t)min((item + 1) * piece, (long)outer) * n;
   const index_t whole = n - n % 16, left = n - whole;
   float s = 0;
-  for (index_t row = begin - n; row < end; row += n) { /* nothing is written before the first row is summed */
+  for (index_t row = begin - n; row < end; row += n) { /* the first turn writes nothing */
     const index_t next = row + n < end ? row + n : row;
     float16 s16 = 0, c16 = 0;
-    for (index_t from = 0; from < whole; from += 256) { /* sums of pieces keep what is lost */
+    for (index_t from = 0; from < whole; from += 256) { /* sums of pieces are compensated */
       float16 part = 0;
       for (index_t i = from; i < min(from + 256, whole); i += 16) {
         const float16 v = LOAD16(T, y, next + i), d = LOAD16(T, dy, next + i);
@@ -88,7 +88,7 @@ KERNEL(softmax_grad_rows)(ARGS) {
 #endif
 
 #ifdef WANT_softmax_grad_lines
-/* A work-item does up to STRIP lines beside each other. */
+/* A work-item does up to STRIP adjacent lines. */
 static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t left) {
   return left < 16 ? SOME16(T, x, at, left) : LOAD16(T, x, at);
 }

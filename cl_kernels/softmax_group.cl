@@ -1,5 +1,5 @@
-/* Softmax by teams of a group's items (prelude_group.cl): the maximum, the sum and the results of a line each read it
- * once. Each element is read and written by one item alone, so that y may lie where x does. LOG: the logarithm. */
+/* Softmax by teams of work-items (prelude_group.cl): maximum, sum and results of a line each read it once. Each element
+ * is read and written by the same item, so y may be x. LOG: log-softmax. */
 #ifdef WANT_softmax_forward_group
 KERNEL(softmax_forward_group)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t lines, const index_t n, const index_t inner) {
@@ -42,7 +42,7 @@ KERNEL(softmax_forward_group)
 #endif
 
 #ifdef WANT_softmax_grad_group
-/* The derivative, (dy - sum(dy y)) y, or of the logarithm dy - sum(dy) exp(y). */
+/* Gradient of softmax, (dy - sum(dy y)) y, or of log-softmax, dy - sum(dy) exp(y). */
 KERNEL(softmax_grad_group)
 (ARG(const STORAGE(T), y), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index_t lines, const index_t n,
  const index_t inner) {
@@ -51,7 +51,7 @@ KERNEL(softmax_grad_group)
   USE(const STORAGE(T), y);
   USE(const STORAGE(T), dy);
   USE(STORAGE(T), dx);
-  /* no vectors of four: of this kernel with them PoCL 3.1 makes stores beyond the rows, which Oclgrind does not see */
+  /* no vectors of four, for which PoCL 3.1 generates stores beyond the rows, which Oclgrind does not detect */
   const bool own = TEAM_LINE < lines, whole = false;
   const index_t line = (index_t)TEAM_LINE, count = own ? n : 0;
   const index_t outer = line / inner, base = outer * n * inner + line - outer * inner;

@@ -1,6 +1,6 @@
-/* The sum of the squares of up to seven tensors and of what came before, in two launches of a fixed order: a work-item
- * sums a piece of one tensor, sixteen elements at a time; then one of them joins the pieces. Pieces are those of
- * update.cl. Elements are multiplied by `before` and cut at `clip` first. */
+/* Sum of squares of up to seven tensors and of a carried value, in two launches with a fixed order: a work-item sums a
+ * piece of one tensor, sixteen elements at a time; then one item combines the pieces, which are divided as in
+ * update.cl. Elements are first multiplied by `before` and clipped to [-clip, clip]. */
 #ifdef WANT_square_sum_part_ref
 #define TENSOR(k)      ARG(const STORAGE(T), x##k)
 #define PASS_TENSOR(k) PASS(x##k)
@@ -29,12 +29,12 @@ BODY(square_sum_part_ref_item)(const long item, ARGS) {
   const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
   float16 sum = 0;
   index_t i = from;
-  while (i + 16 <= to) { /* sums of sums: what is added is never much smaller than the sum */
+  while (i + 16 <= to) { /* hierarchical sums, so that terms are never much smaller than the sum */
     const index_t stop = min(i + 512, to);
     float16 some = 0;
     for (; i + 16 <= stop; i += 16) {
       float16 v = LOAD16(T, x, i) * scale;
-      v = v < -clip ? (float16)-clip : v > clip ? (float16)clip : v; /* NaN stays */
+      v = v < -clip ? (float16)-clip : v > clip ? (float16)clip : v; /* NaN is preserved */
       some += v * v;
     }
     sum += some;
@@ -61,7 +61,7 @@ KERNEL(square_sum_part_ref)(ARGS) {
 #endif
 
 #ifdef WANT_square_sum_join_ref
-/* With what additions lose kept beside the sum: there may be many pieces. */
+/* Compensated sum, since there may be many pieces. */
 #define ARGS ARG(const float, carry), ARG(const float, part), ARG(float, y), const index_t n
 BODY(square_sum_join_ref_item)(const long item, ARGS) {
   if (item != 0 || n == 0) return;

@@ -1,10 +1,10 @@
-/* The sum of the squares of up to seven tensors and of what came before, by groups (prelude_group.cl): a team sums a
- * piece of one tensor, four elements at a time; then one team joins the pieces. Pieces are those of update.cl. Elements
- * are multiplied by `before` and cut at `clip` first. */
+/* Sum of squares of up to seven tensors and of a carried value on GPUs (prelude_group.cl): a team sums a piece of one
+ * tensor, four elements at a time; then one team combines the pieces, which are divided as in update.cl. Elements are
+ * first multiplied by `before` and clipped to [-clip, clip]. */
 #ifdef WANT_square_sum_part_group
 #define TENSOR(k) ARG(const STORAGE(T), x##k)
 #define AT(k)     (x##k##_base + x##k##_at)
-/* NaN stays. */
+/* NaN is preserved. */
 #define CUT(v) ((v) < -clip ? -clip : (v) > clip ? clip : (v))
 KERNEL(square_sum_part_group)
 (ARG(const float, before), TENSOR(0), TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6),
@@ -49,7 +49,7 @@ KERNEL(square_sum_part_group)
 #endif
 
 #ifdef WANT_square_sum_join_group
-/* One team, which is spread. */
+/* One spread team. */
 KERNEL(square_sum_join_group)(ARG(const float, carry), ARG(const float, part), ARG(float, y), const index_t n) {
   TEAM_ROOM(float2, room);
   if (TEAM_FIRST >= min(n, (index_t)1)) return;

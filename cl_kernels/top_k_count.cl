@@ -1,4 +1,4 @@
-/* How many samples have their label's logit among the k largest: a work-item does a row, then one counts. */
+/* Number of samples whose label is among the k largest logits: one work-item per row, then one that counts. */
 #ifdef WANT_top_k_count_forward_rows
 #define ARGS                                                                                                \
   ARG(const STORAGE(T), x), ARG(const int, labels), ARG(int, right), const index_t rows, const int classes, \

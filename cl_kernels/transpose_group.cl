@@ -1,12 +1,12 @@
-/* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
- * one of `from` places apart: a group of 256 items turns a tile over in local memory, so that both are read and written by
- * neighbors. Up to six more axes. */
+/* Transposes the operand's last axis (`wide` elements, `to` apart in the result) and the result's last axis (`high`
+ * elements, `from` apart in the operand), over up to six more axes. A group of 256 items transposes a tile in local
+ * memory, so that both accesses are coalesced. */
 #define TILE  32
-#define LINES 8 /* of a tile that a group moves at once */
+#define LINES 8 /* lines of a tile that a group moves at once */
 KERNEL(transpose_forward_group)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t tiles, const index_t wide, const index_t high,
  const index_t from, const index_t to, const index8_t dims, const index8_t x_strides, const index8_t y_strides) {
-  __local STORAGE(T) tile[TILE * (TILE + 1)]; /* columns begin in banks of their own */
+  __local STORAGE(T) tile[TILE * (TILE + 1)]; /* padded, so that columns begin in different banks */
   const index_t number = (index_t)get_group_id(0);
   if (number >= tiles) return;
   USE(const STORAGE(T), x);

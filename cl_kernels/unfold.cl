@@ -1,5 +1,6 @@
-/* Windows along axis 2 of x [n, c, size, width], unfolded as y [n, windows, c, kernel, width]. A work-item does `chunk`
- * elements of a row of `width`. sizes: c, size, windows, kernel, stride, dilation, padding before. */
+/* Copies windows along axis 2 of x [n, c, size, width] to y [n, windows, c, kernel, width], or adds them back (fold). A
+ * work-item does `chunk` elements of a row of `width`. sizes: c, size, windows, kernel, stride, dilation, padding
+ * before. */
 #define ARGS(from, to)                                                                                         \
   ARG(const STORAGE(T), from), ARG(STORAGE(T), to), const index_t items, const index_t chunk, const index_t chunks, \
       const index_t width, const index8_t sizes

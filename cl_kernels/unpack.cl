@@ -1,4 +1,4 @@
-/* Unpack: each work-item reads one block and leaves its padding out. */
+/* Conversion from blocked layouts: each work-item reads a block, without its padding. */
 #ifdef WANT_unpack_forward_ref
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t before, const index_t axis,  \
@@ -28,7 +28,7 @@ KERNEL(unpack_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_unpack_forward_tiles
-/* Blocks of sixteens of elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
+/* Blocks of multiples of sixteen 32-bit elements: a work-item transposes up to STRIP columns of a block. */
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
       const index_t block, const int stream

@@ -1,9 +1,10 @@
-/* One step of an optimizer on up to seven tensors at once: a work-item does a piece of one of them, sixteen elements at
- * a time. A piece is at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
- * length[k] elements. Tensors that are not there have no piece.
+/* One optimizer step on up to seven tensors at once: a work-item updates a piece of one of them, sixteen elements at a
+ * time. A piece has at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
+ * length[k] elements. Missing tensors have no pieces.
  *
- * RULE: which one (src/op/update.h). SKIPS: nothing changes in a step of number 0. T: the stored type of what is updated, a; G: of the gradient. b and c, where the
- * rule has them, are floats. Each element is read before the same place is written: old and new may be one memory. */
+ * RULE: number of the rule (src/op/update.h). SKIPS: step number 0 changes nothing. T: stored type of the updated
+ * tensor a; G: of the gradient. b and c, if the rule has them, are floats. Each element is read before the same
+ * position is written, so old and new tensors may share memory. */
 #if RULE == 2 || RULE == 4
 #define STATES 3
 #elif RULE == 1 || RULE == 3
@@ -39,13 +40,12 @@
                         : k == 5 ? AT(name, 5)                                                         \
                                  : AT(name, 6)
 
-/* What is the same for all elements. */
 typedef struct FN(numbers) {
   float lr, before, after, clip, l2, decay, p, q, r, bias1, bias2;
   int first, skipped;
 } FN(numbers);
 
-/* The elements of one place: the gradient, and what changes. */
+/* Vectors at one position: the gradient, and the states. */
 typedef struct FN(place) {
   float16 g, a, b, c;
 } FN(place);
@@ -55,15 +55,15 @@ static inline void FN(change)(FN(place) *x, FN(numbers) n) {
   if (n.skipped) return;
 #endif
   float16 g = x->g * n.before;
-  g = g < -n.clip ? (float16)-n.clip : g > n.clip ? (float16)n.clip : g; /* NaN stays */
+  g = g < -n.clip ? (float16)-n.clip : g > n.clip ? (float16)n.clip : g; /* NaN is preserved */
   g *= n.after;
 #if RULE <= 4
   g += n.l2 * x->a;
   float16 a = x->a - n.decay * x->a;
 #endif
-#if RULE == 0 /* gradient descent */
+#if RULE == 0 /* SGD */
   x->a = a - n.lr * g;
-#elif RULE == 1 /* with momentum p; r: Nesterov's */
+#elif RULE == 1 /* SGD with momentum p; r: Nesterov */
   x->b = n.p * x->b + g;
   x->a = a - n.lr * (n.r != 0.0f ? g + n.p * x->b : x->b);
 #elif RULE == 2 /* Adam: p and q are 1 - beta, r is epsilon */

@@ -1,7 +1,7 @@
-/* How Winograd's algorithm brings places and weights into its base and products back (docs/layouts.md), along one axis,
- * for tiles of OUT_SIDE results. Polynomials are taken at 0, A, -A, B, -B and infinity, or at 0, 1, -1 and infinity:
- * places d become t, three weights w become u, products m become results y; and of the derivative by weights, whose
- * window has 4 x 4 taps and whose result is 3 x 3, four derivatives w become u, products m become weights y. */
+/* One-dimensional transforms of Winograd's algorithm (docs/layouts.md), for tiles of OUT_SIDE results. The
+ * interpolation points are 0, A, -A, B, -B and infinity, or 0, 1, -1 and infinity. Places d become t, three weights w
+ * become u, and products m become results y. For the gradient with respect to the weights, where the window has 4 x 4
+ * taps and the result is 3 x 3, four values w of the result's gradient become u, and products m become weights y. */
 #define A 0.625f
 #define B 1.5f
 #if OUT_SIDE == 4
@@ -18,7 +18,7 @@
     t[4] = e - f;                                                    \
     t[5] = fma((VECTOR)(A * A * B * B), d[1], fma((VECTOR)(-A * A - B * B), d[3], d[5])); \
   }
-/* From the even and the odd terms at A and at B, the first and the last. */
+/* Combines even and odd terms at A and at B, and the first and last terms. */
 #define AT_POINTS(u, a, b, e, f, first, last)                                                       \
   {                                                                                                 \
     const float by_a = 1 / (2 * A * A * (A * A - B * B)), by_b = 1 / (2 * B * B * (B * B - A * A)); \
