@@ -1,25 +1,26 @@
-/* An array of PE_ROWS x PE_COLS multiply-accumulators that serves matrix products and convolutions: of each batch
+/* A systolic array of PE_ROWS x PE_COLS multiply-accumulators for matrix products and convolutions. For each batch it
+ * computes
  *
  *     y(i, j) = program(alpha * sum over k of a(i, k) * source(j, k))
  *
- * where i is a number, and j and k are numbers of three digits: (o, y, x). The operands lie wherever strides say:
- * a(i, k) at i * row + ko * o + ky * y + kx * x, and the source is a set of images, of which j and k together choose
- * one by their first digits and a pixel by the others: along the height (jy * map.s0 + ky * map.s1 + map.s2) / map.s3,
- * along the width the same by s4 to s7. What is no whole number, and no pixel of height x width, counts as 0.
+ * where i is a number, and j and k are numbers of three digits, (o, y, x). Operands are addressed by strides: a(i, k)
+ * is at i * row + ko * o + ky * y + kx * x. The source is a set of images: the first digits of j and k select an image,
+ * and the others a pixel, at height (jy * map.s0 + ky * map.s1 + map.s2) / map.s3 and likewise at a width with s4 to
+ * s7. If the division is not exact, or the pixel lies outside of height x width, the element is 0.
  *
- *   a product a b        j = (1, 1, column), k = (1, inner, 1): the source is b as one image
+ *   product a b          j = (1, 1, column), k = (1, inner, 1): the source is b as one image
  *   conv2d, conv2d_data  j = (1, y, x) of the result, k = (channel, tap, tap); batches are images and groups
  *   conv2d_weights       j = (channel, tap, tap), k = (image, y, x) of dy; batches are groups
  *
- * size: two batch extents, rows, jo, jy, jx, height, width. inner: ko, ky, kx, and how many of e0 to e2 there are. a_s:
- * strides of both batches, of i, of k's digits. s_s: of both batches, of the images that jo and ko choose, of pixels
- * along height and width. e0, e1, e2: what the program takes beside the sum, with strides of both batches, i and j. y
- * is dense.
+ * size: two batch dimensions, rows, jo, jy, jx, height, width. inner: ko, ky, kx, and the number of operands e0 to e2.
+ * a_s: strides of both batches, of i, and of k's digits. s_s: strides of both batches, of the images selected by jo and
+ * ko, and of pixels along height and width. e0, e1, e2: the program's operands beside the sum, with strides of both
+ * batches, i and j. y is dense.
  *
- * A tile of the result stays in registers and memories of the chip. The inner axis goes by in slices of one ko and up
- * to DEPTH of its pixels. In the same cycles in which the array multiplies one slice, the next one's panels are filled,
- * of a from memory, of the source from a line buffer; and the line buffer of the slice behind that one is loaded: the
- * box of pixels that the tile needs, each once. A multiplier sees a sum again after LATENCY cycles at the earliest.
+ * A tile of the result stays on the chip. The inner axis is processed in slices of one ko and up to DEPTH pixels, in a
+ * pipeline: while the array multiplies one slice, the panels of the next one are filled (a from memory, the source from
+ * a line buffer), and the line buffer of the slice after that is loaded with the pixels that the tile needs, each once.
+ * A multiplier adds to the same sum again after at least LATENCY cycles.
  *
  * T: element type; SUM: type of sums; WORD(sum): the program's input. */
 #define ROW_STEPS (TILE_ROWS / PE_ROWS)
@@ -34,11 +35,11 @@ KERNEL(NAME)
 #endif
   T line[2][LINE], left[2][DEPTH][TILE_ROWS], right[2][DEPTH][TILE_COLS];
   SUM sum[ROW_STEPS][COL_STEPS][PE_ROWS][PE_COLS];
-  int at_o[TILE_COLS], at_y[TILE_COLS], at_x[TILE_COLS]; /* of the tile's columns: image and pixel, before division */
+  int at_o[TILE_COLS], at_y[TILE_COLS], at_x[TILE_COLS]; /* per column: image, and pixel before the division */
   PROGRAM(code, param)
   const int columns = size.s3 * size.s4 * size.s5, area = inner.s1 * inner.s2;
   const int slices = (area + DEPTH - 1) / DEPTH, total = inner.s0 * slices, operands = inner.s3;
-  const bool along_k = a_s.s5 == 1 || (inner.s2 == 1 && a_s.s4 == 1); /* how memory is read in bursts */
+  const bool along_k = a_s.s5 == 1 || (inner.s2 == 1 && a_s.s4 == 1); /* burst direction of memory reads */
   for (int b0 = 0; b0 < size.s0; b0++)
     for (int b1 = 0; b1 < size.s1; b1++)
       for (int i0 = 0; i0 < size.s2; i0 += TILE_ROWS)
@@ -49,7 +50,7 @@ KERNEL(NAME)
           const int a_base = a_at + b0 * a_s.s0 + b1 * a_s.s1 + i0 * a_s.s2;
           const int s_base = s_at + b0 * s_s.s0 + b1 * s_s.s1;
 
-          /* the columns' places, and the range of their digits */
+          /* positions of the columns, and the range of their digits */
           const int first_x = j0 % size.s5, first_y = j0 / size.s5 % size.s4, first_o = j0 / size.s5 / size.s4;
           int o = first_o, py = first_y, px = first_x, last_o = o, low_y = py, high_y = py, low_x = px, high_x = px;
           PIPELINE
@@ -76,7 +77,7 @@ KERNEL(NAME)
             }
           }
 
-          /* slice t is multiplied, t + 1 is filled in, t + 2 is loaded */
+          /* slice t is multiplied, t + 1 is filled, t + 2 is loaded */
           int mul_length = 0, fill_length = 0, load_length = 0, fill_o = 0, load_o = 0, fill_k = 0, load_k = 0;
           int fill_top = 0, fill_left = 0, fill_high = 0, fill_wide = 0, top = 0, west = 0, high = 0, wide = 0;
           for (int t = -2; t < total; t++) {
@@ -103,7 +104,7 @@ KERNEL(NAME)
             const int mul_n = mul_length * steps, cycles = max(max(load_n, left_n), max(right_n, mul_n));
             const int load_base = s_base + first_o * s_s.s2 + load_o * s_s.s3 + top * s_s.s4 + west * s_s.s5;
             const int fill_y = fill_k / max(inner.s2, 1), fill_x = fill_k % max(inner.s2, 1);
-            int lo = 0, ly = 0, lx = 0;                     /* of the box */
+            int lo = 0, ly = 0, lx = 0;                     /* of the loaded pixels */
             int li = 0, lk = 0, lky = fill_y, lkx = fill_x; /* of the left panel */
             int rj = 0, rk = 0, rky = fill_y, rkx = fill_x; /* of the right panel */
             int mk = 0, mr = 0, mc = 0, step = 0;           /* of the array */

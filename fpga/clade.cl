@@ -1,4 +1,4 @@
-/* All kernels of a bundle, as one source: aoc, v++ and poclcc are given this file, and its folder by -I. */
+/* All kernels of a bundle as one source file, for aoc, v++ and poclcc, with its folder as -I. */
 #include "prelude.cl"
 
 #define NAME      array_f32
@@ -11,12 +11,12 @@
 #undef SUM
 #undef WORD
 
-#define NAME      array_i8 /* alpha is 1: sums are exact */
+#define NAME      array_i8 /* alpha is 1, since sums are exact */
 #define T         char
 #define SUM       int
 #define WORD(sum) as_uint(sum)
 #ifdef ARRAY_I8_IN_RTL
-#define EMPTY /* fpga/rtl computes it, behind the emulated accelerator's queue */
+#define EMPTY /* computed by fpga/rtl, behind the emulated accelerator's queue */
 #endif
 #include "array.cl"
 #undef EMPTY

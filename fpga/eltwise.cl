@@ -1,5 +1,5 @@
-/* A program over up to four operands of words, of size (w, z, y, x) in row-major order, with strides that are 0 where
- * an operand is repeated. */
+/* An elementwise program over up to four operands of 32-bit words, of size (w, z, y, x) in row-major order; a stride of
+ * 0 repeats an operand. */
 KERNEL(eltwise)
 (TENSOR(const uint, e0), const int4 e0_s, TENSOR(const uint, e1), const int4 e1_s, TENSOR(const uint, e2),
  const int4 e2_s, TENSOR(const uint, e3), const int4 e3_s, TENSOR(uint, y), const int4 size, const int operands,

@@ -1,4 +1,4 @@
-# The array for FPGAs: bitstreams for boards and, where Verilator is, its simulation. Nothing of it is part of the library.
+# The array for FPGAs: bitstreams for boards and, if Verilator is installed, its simulation. Not part of the library.
 foreach(board up5k hx8k ecp5)
   add_custom_target(bitstream_${board} COMMAND ${CMAKE_COMMAND} -D BOARD=${board}
     -D OUT=${PROJECT_BINARY_DIR}/fpga/${board} -D CLADE=$<$<TARGET_EXISTS:clade_cli>:$<TARGET_FILE:clade_cli>> -P ${PROJECT_SOURCE_DIR}/fpga/boards/route.cmake USES_TERMINAL VERBATIM)
@@ -13,12 +13,12 @@ get_filename_component(root ${VERILATOR} DIRECTORY)
 find_path(VERILATOR_INCLUDE verilated.h HINTS ${root}/../share/verilator/include REQUIRED)
 set(verilator_includes ${VERILATOR_INCLUDE} ${VERILATOR_INCLUDE}/vltstd)
 
-# What all simulations share. Threads are not used; Verilator's sources want them nevertheless.
+# Shared by all simulations. Threads are not used, but Verilator's sources require them.
 add_library(verilated STATIC ${VERILATOR_INCLUDE}/verilated.cpp ${VERILATOR_INCLUDE}/verilated_threads.cpp)
 target_include_directories(verilated SYSTEM PUBLIC ${verilator_includes})
 target_link_libraries(verilated PUBLIC Threads::Threads)
 target_compile_options(verilated PRIVATE -O1 -w)
-set_target_properties(verilated PROPERTIES POSITION_INDEPENDENT_CODE ON) # a layer may hold it
+set_target_properties(verilated PROPERTIES POSITION_INDEPENDENT_CODE ON) # may be linked into a layer
 
 # fpga_verilate(FOLDER TOP module SOURCES … [FLAGS …] [DEPENDS …]): FOLDER/all.cpp
 function(fpga_verilate folder)
@@ -29,7 +29,7 @@ function(fpga_verilate folder)
     DEPENDS ${it_SOURCES} ${it_DEPENDS} ${PROJECT_SOURCE_DIR}/fpga/sim/verilate.cmake VERBATIM)
 endfunction()
 
-# fpga_simulation(NAME ROWS COLS LOG_DEPTH SOURCES … [FLAGS …]): a library of that name with the interface sim/sim.h
+# fpga_simulation(NAME ROWS COLS LOG_DEPTH SOURCES … [FLAGS …]): a library of this name with the interface sim/sim.h
 function(fpga_simulation name rows cols log_depth)
   cmake_parse_arguments(PARSE_ARGV 4 it "" "" "SOURCES;FLAGS")
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name})
@@ -46,7 +46,7 @@ endfunction()
 
 file(GLOB FPGA_RTL CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fpga/rtl/*.sv)
 
-# fpga_layer(NAME SIMULATION): the emulated accelerator, its array_i8 computed by that simulation
+# fpga_layer(NAME SIMULATION): the emulated accelerator, with array_i8 computed by that simulation
 function(fpga_layer name simulation)
   set(sources contexts.c info.c layer.c rtl_array.c rtl_memory.c rtl_queue.c)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/fpga/emulated/)

@@ -1,5 +1,5 @@
-/* Batch normalization for training, and its derivatives: x is (samples, channels, inner), all else a number for each
- * channel. */
+/* Batch normalization in training mode, and its gradients. x is (samples, channels, inner); the other operands have one
+ * number per channel. */
 KERNEL(batch_norm)
 (TENSOR(const float, x), TENSOR(const float, weight), TENSOR(const float, bias), TENSOR(const float, old_mean),
  TENSOR(const float, old_var), TENSOR(float, y), TENSOR(float, mean), TENSOR(float, rstd), TENSOR(float, new_mean),
@@ -17,7 +17,7 @@ KERNEL(batch_norm)
       if (++k == inner) k = 0, at += skip;
     }
     sum_join(s, s_lost);
-    const float about = (s[0] + s_lost[0]) / n; /* the mean, but for its last bits */
+    const float about = (s[0] + s_lost[0]) / n; /* the mean, except for its last bits */
     sum_clear(s, s_lost);
     sum_clear(q, q_lost);
     at = c * inner;

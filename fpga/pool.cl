@@ -1,4 +1,4 @@
-/* Pooling: the largest pixel or the mean of each window, and what that sends back to the pixels. */
+/* Pooling: the maximum or mean of each window, and the gradients. */
 KERNEL(pool2d)
 (TENSOR(const float, x), TENSOR(float, y), const int8 size, const int8 map, const int largest) {
   const int windows = size.s3 * size.s4, taps = size.s5 * size.s6;
@@ -17,7 +17,7 @@ KERNEL(pool2d)
       if (++kx == size.s6) kx = 0, ky++;
     }
     if (size.s7) count = size.s7;
-    const float mean = sum / (float)max(count, 1); /* before the choice: as in cl_kernels/layer_norm_grad.cl */
+    const float mean = sum / (float)max(count, 1); /* before the choice, as in cl_kernels/layer_norm_grad.cl */
     y[y_at + w] = largest ? top : mean;
     if (++wx == size.s4) {
       wx = 0;
@@ -26,8 +26,8 @@ KERNEL(pool2d)
   }
 }
 
-/* The gradients of a plane are summed up on the chip. That of a largest pixel goes to the first one, a NaN before all.
- */
+/* The gradients of a plane are accumulated on the chip. A maximum's gradient goes to the first pixel that attains it;
+ * NaN comes first. */
 KERNEL(pool2d_grad)
 (TENSOR(const float, x), TENSOR(const float, dy), TENSOR(float, dx), const int8 size, const int8 map,
  const int largest) {

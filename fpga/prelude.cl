@@ -1,30 +1,30 @@
-/* Before every kernel for FPGAs: the sizes of the hardware, what compilers call things, and the interpreter of
- * elementwise programs. OpenCL C 1.2 that aoc (INTELFPGA_CL), v++ (__xilinx__) and PoCL take alike.
+/* Precedes every kernel for FPGAs: hardware sizes, compiler-specific names, and the interpreter of elementwise
+ * programs. OpenCL C 1.2 that aoc (INTELFPGA_CL), v++ (__xilinx__) and PoCL accept.
  *
- * A kernel is one work-item, a tensor a pointer and an offset in elements. Old and new tensors may be one memory: who
- * writes an element has read what it needs of the old one, so that `restrict` promises nothing that does not hold. */
+ * A kernel is one work-item; a tensor is a pointer and an offset in elements. Old and new tensors may share memory,
+ * since each element is read before it is overwritten, so that `restrict` holds nevertheless. */
 #ifndef PE_ROWS /* multiply-accumulators of the array */
 #define PE_ROWS 8
 #endif
 #ifndef PE_COLS
 #define PE_COLS 8
 #endif
-#ifndef TILE_ROWS /* of the result, on the chip; multiples of the above, best PE_ROWS * PE_COLS */
+#ifndef TILE_ROWS /* tile of the result, on the chip; multiples of the above, preferably PE_ROWS * PE_COLS */
 #define TILE_ROWS (PE_ROWS * PE_COLS)
 #endif
 #ifndef TILE_COLS
 #define TILE_COLS (PE_ROWS * PE_COLS)
 #endif
-#ifndef DEPTH /* of the inner axis, on the chip at a time */
+#ifndef DEPTH /* slice of the inner axis, on the chip */
 #define DEPTH 32
 #endif
 #ifndef LINE /* elements of a line buffer */
 #define LINE 8192
 #endif
-#ifndef PLANE /* pixels of a plane whose gradients are summed up */
+#ifndef PLANE /* pixels of a plane whose gradients are accumulated */
 #define PLANE 16384
 #endif
-#ifndef LATENCY /* cycles, at most, until a sum is there to be added to */
+#ifndef LATENCY /* largest number of cycles until a sum can be added to again */
 #define LATENCY 16
 #endif
 #if TILE_ROWS % PE_ROWS || TILE_COLS % PE_COLS || TILE_COLS > 64 || DEPTH > 32 || LINE < 8192 || PLANE < 16384
@@ -36,7 +36,7 @@
   __attribute__((max_global_work_dim(0))) __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void name
 #define UNROLL        _Pragma("unroll")
 #define PRAGMA(text)  _Pragma(#text)
-#define SAFELEN(most) PRAGMA(ivdep safelen(most)) /* the number is put in before the text is made */
+#define SAFELEN(most) PRAGMA(ivdep safelen(most)) /* indirect, so that the number is substituted first */
 #define PIPELINE      SAFELEN(LATENCY)
 #elif defined(__xilinx__)
 #define KERNEL(name) __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void name
@@ -49,9 +49,8 @@
 #endif
 #define TENSOR(type, name) __global type *restrict name, const int name##_at
 
-/* ---- sums ----
- * They keep the rounding error of each addition beside them (Knuth's two-sum). There are LATENCY of them, so that every
- * cycle can add to another one. */
+/* ---- compensated sums (Knuth's two-sum) ---- There are LATENCY partial sums, so that each cycle adds to another one.
+ */
 static void sum_clear(float *s, float *c) {
   for (int l = 0; l < LATENCY; l++) s[l] = c[l] = 0.0f;
 }
@@ -60,7 +59,7 @@ static void sum_add(float *s, float *c, float v) {
   *c += (*s - (sum - back)) + (v - back);
   *s = sum;
 }
-/* All in the first. */
+/* Combines all partial sums in the first one. */
 static void sum_join(float *s, float *c) {
   for (int l = 1; l < LATENCY; l++) {
     sum_add(s, c, s[l]);
@@ -68,11 +67,11 @@ static void sum_join(float *s, float *c) {
   }
 }
 
-/* ---- elementwise programs ----
- * Values are words: floats, ints, and bools that are 0 or 1. v[0] to v[7] are the inputs, v[8 + k] is the result of
- * instruction k. The bits of an instruction, from the lowest: 9 the function's number in src/op/eltwise.def, 2 the
- * operand that it is derived by, from 1 on (0: by none), 4 for each of three operands, 2 and 2 the kind of its operands
- * (of select: the second) and of its result: 0 float, 1 int, 2 bool. An instruction 0 ends the program. */
+/* ---- elementwise programs ---- Values are 32-bit words: floats, ints, and bools (0 or 1). v[0] to v[7] are the
+ * inputs, v[8 + k] is the result of instruction k. Bits of an instruction, from the lowest: 9 for the function's number
+ * in src/op/eltwise.def; 2 for the operand that it is differentiated by, counted from 1 (0: none); 4 for each of three
+ * operands; 2 for the type of its operands (for select: of the second) and 2 for that of its result: 0 float, 1 int, 2
+ * bool. An instruction 0 ends the program. */
 enum { KIND_FLOAT, KIND_INT, KIND_BOOL };
 
 static float program_derivative(int f, int by, float a, float b, float p, float q) {
@@ -130,7 +129,7 @@ static float program_float(int f, float a, float b, float p, float q) {
   }
 }
 
-/* Unsigned where it may wrap. */
+/* Unsigned arithmetic where overflow may occur. */
 static int program_int(int f, int a, int b) {
   switch (f) {
   case 1: return a < 0 ? 0 : a;
@@ -187,7 +186,7 @@ static uint program_run(const int *code, const float *param, uint *v) {
   return r;
 }
 
-/* The program of a kernel's arguments, as program_run takes it. */
+/* The program in a kernel's arguments, as program_run takes it. */
 #define PROGRAM(code, param)                                                                                \
   const int codes[8] = {code.s0, code.s1, code.s2, code.s3, code.s4, code.s5, code.s6, code.s7};            \
   const float params[16] = {param.s0, param.s1, param.s2, param.s3, param.s4, param.s5, param.s6, param.s7, \

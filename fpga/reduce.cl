@@ -1,5 +1,4 @@
-/* Sum, mean, maximum and minimum: four kept extents and four reduced ones, from slow to fast. NaN wins in maximum and
- * minimum. */
+/* Sum, mean, maximum and minimum: four kept and four reduced axes, outermost first. NaN wins in maximum and minimum. */
 KERNEL(reduce)
 (TENSOR(const float, x), TENSOR(float, y), const int outputs, const int8 size, const int8 stride, const int kind,
  const float count) {
@@ -24,7 +23,7 @@ KERNEL(reduce)
       }
     }
     sum_join(s, c);
-    y[y_at + out] = kind >= 2 ? best : (isnan(c[0]) ? s[0] : s[0] + c[0]) / count; /* an infinity spoils c */
+    y[y_at + out] = kind >= 2 ? best : (isnan(c[0]) ? s[0] : s[0] + c[0]) / count; /* an infinity makes c NaN */
     if (++k3 == size.s3) {
       k3 = 0;
       if (++k2 == size.s2) {

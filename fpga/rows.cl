@@ -1,4 +1,4 @@
-/* Softmax and its derivative, the index of the largest, and softmax cross-entropy with its derivative. */
+/* Softmax and its gradient, arg-max, and softmax cross-entropy and its gradient. */
 KERNEL(softmax)
 (TENSOR(const float, x), TENSOR(float, y), const int outer, const int n, const int inner, const int logarithm) {
   for (int o = 0; o < outer; o++)
@@ -61,9 +61,9 @@ KERNEL(arg_max)
     }
 }
 
-/* stats: of each row the largest logit, and the sum of exp(x - largest) over the others. The rounding errors of that
- * sum are kept, so that the 1 of the largest logit can be taken off it. The first `results` of y and count are written:
- * the losses of the rows or, where `mean` is set, their mean over the labels that are not ignored. */
+/* stats: per row, the largest logit and the sum of exp(x - largest) over the others. This sum is compensated, so that
+ * the 1 of the largest logit can be subtracted without cancellation. Writes the first `results` elements of y and
+ * count: the losses of the rows or, if `mean`, their mean over the labels that are not ignored. */
 KERNEL(cross_entropy)
 (TENSOR(const float, x), TENSOR(const int, labels), TENSOR(float, y), TENSOR(float, stats), TENSOR(float, count),
  const int results, const int rows, const int classes, const float smoothing, const int ignore, const int ignored,
@@ -119,7 +119,7 @@ KERNEL(cross_entropy_grad)
     PIPELINE
     for (int i = 0; i < classes; i++) {
       const float v = x[x_at + base + i], p = exp(v - top) * scale;
-      /* 1 - softmax of the largest is known better than by their difference */
+      /* for the largest logit, 1 - softmax is known more accurately than by subtraction */
       const float own = (v == top ? -others * scale : p - 1.0f) + (smoothing - even);
       dx[dx_at + base + i] = skip ? 0.0f : (i == label ? own : p - even) * d;
     }

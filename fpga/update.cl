@@ -1,5 +1,5 @@
-/* One step of an optimizer on one tensor. The rules are those of src/op/update.h: 0 gradient descent, 1 with momentum,
- * 2 Adam, 3 RMSProp, 4 with momentum, 5 average, 6 sum. */
+/* One optimizer step on one tensor, with the rules of src/op/update.h: 0 SGD, 1 with momentum, 2 Adam, 3 RMSProp, 4
+ * with momentum, 5 moving average, 6 sum. */
 KERNEL(update)
 (TENSOR(const float, lr), TENSOR(const long, number), TENSOR(const float, before), TENSOR(const float, after),
  TENSOR(const float, g), TENSOR(const float, a), TENSOR(float, new_a), TENSOR(const float, b), TENSOR(float, new_b),
@@ -14,7 +14,7 @@ KERNEL(update)
   for (int i = 0; i < n; i++) {
     const float old = a[a_at + i];
     float d = g[g_at + i] * scale, x = old, y = has_b ? b[b_at + i] : 0.0f, z = has_c ? c[c_at + i] : 0.0f;
-    d = (d < -clip ? -clip : d > clip ? clip : d) * rescale; /* NaN stays */
+    d = (d < -clip ? -clip : d > clip ? clip : d) * rescale; /* NaN is preserved */
     if (rule <= 4) {
       d += l2 * old;
       x -= decay * old;

@@ -1,10 +1,10 @@
-// The array behind four wires: SPI, mode 0, the lowest bit first, at most an eighth of the clock's frequency.
+// The array behind four wires: SPI, mode 0, lowest bit first, at most an eighth of the clock's frequency.
 //
-// A transaction begins with cs_n low and eight bits that say what follows:
+// A transaction begins with cs_n low and eight bits that announce the payload:
 //   1  a command: k, cols, rows, 16 bits each        2  a beat of a        3  a beat of b
-//   4  from the array: the beat of results, which is gone when cs_n rises    0  nothing, to ask for the status
-// Meanwhile eight bits of status go back: bit 0, what came last still waits for the array, and nothing else may be sent;
-// bit 1, there is a beat of results; bit 2, a command may be sent; then 10101, by which a broken wire is known.
+//   4  from the array: a beat of results, released when cs_n rises        0  nothing, to read the status
+// Meanwhile eight status bits are returned: bit 0, the last payload is still pending, and no other may be sent;
+// bit 1, a beat of results is available; bit 2, a command is accepted; then 10101, which reveals a broken wire.
 module clade_serial #(
     parameter int ROWS = 4,
     parameter int COLS = 4,
@@ -21,7 +21,7 @@ module clade_serial #(
   localparam int WIDTH = BEAT > 48 ? BEAT : 48;
   localparam int OUT_BITS = $clog2(32 * COLS);
 
-  // Pins are of another clock: two registers each, and a third one to see edges.
+  // Synchronizes pins of another clock domain: two registers each, and a third one for edges.
   logic [1:0] resets, bits;
   logic [2:0] clocks, selects;
   always_ff @(posedge clk) begin
@@ -32,10 +32,10 @@ module clade_serial #(
   end
 
   logic [7:0] what, status;
-  logic [WIDTH-1:0] data;  // the bits that came last are on top
+  logic [WIDTH-1:0] data;  // the latest bits are on top
   logic [OUT_BITS-1:0] count;  // of bits after the first eight
   logic [2:0] head;  // of the first eight
-  logic payload;  // those are over
+  logic payload;  // the first eight are complete
 
   logic command_valid, command_ready, a_valid, a_ready, b_valid, b_ready, out_valid, out_ready, last_unused;
   logic [32*COLS-1:0] out_data;

@@ -1,4 +1,4 @@
-// ECP5-85: 8 x 8 elements, one for each of 64 of its hard multipliers.
+// ECP5-85: 8 x 8 elements, on 64 of its hard multipliers.
 module ecp5 (
     input  logic clk,
     input  logic reset,

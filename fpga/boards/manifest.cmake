@@ -1,4 +1,4 @@
-# A part of route.cmake: the manifest of what it routed (docs/fpga.md, The file), with the figures of its reports.
+# Part of route.cmake: writes the manifest of a routed bitstream (docs/fpga.md, The file), with the figures of the reports.
 set(texts "")
 foreach(source IN LISTS sources)
   file(READ ${source} text)
@@ -15,7 +15,7 @@ list(GET ${BOARD}_route 0 nextpnr_name)
 execute_process(COMMAND ${nextpnr_name} --version OUTPUT_VARIABLE version ERROR_VARIABLE version)
 string(REGEX MATCH "[0-9]+\\.[0-9][^) \n]*" version "${version}")
 
-# What the wires bring: a bit in 8 clocks, 8 bits before each beat, of whose operands the narrower one takes longer.
+# Bandwidth of the wires: a bit per 8 clocks, and 8 bits before each beat; the narrower operand takes longer.
 set(narrow ${ROWS})
 if(COLS LESS ROWS)
   set(narrow ${COLS})

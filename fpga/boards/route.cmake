@@ -1,7 +1,7 @@
 # cmake -D BOARD=up5k|hx8k|ecp5 -D OUT=folder [-D SEED=1] [-D CLADE=build/clade] -P fpga/boards/route.cmake
-# Synthesizes, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis),
-# OUT/report.json, OUT/manifest.json and, with the command CLADE, of that and the bits OUT/BOARD.bundle. Fails where the
-# timing is not met. Same seed and tools, same bits.
+# Synthesizes, places and routes the array for a board. Writes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis),
+# OUT/report.json and OUT/manifest.json; with the command CLADE also OUT/BOARD.bundle, made of manifest and bitstream.
+# Fails if timing is not met. The same seed and tools give the same bits.
 cmake_minimum_required(VERSION 3.21)
 set(up5k_synth synth_ice40 -dsp)
 set(up5k_route nextpnr-ice40 --up5k --package sg48)
@@ -26,7 +26,7 @@ get_filename_component(fpga ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(MAKE_DIRECTORY ${OUT})
 get_filename_component(OUT ${OUT} ABSOLUTE)
 
-function(tool) # runs it in OUT; what it prints is shown when it fails
+function(tool) # runs a tool in OUT; its output is shown if it fails
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${OUT} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE failed)
   if(failed)
     list(JOIN ARGN " " line)
@@ -60,7 +60,7 @@ else()
   set(icetime ${CMAKE_MATCH_1})
 endif()
 
-# Where two tools judge the timing, neither knows all delays; the lower figure counts.
+# With two timing analyses, the lower frequency counts, since neither knows all delays.
 file(READ ${OUT}/${BOARD}.report.json routed)
 string(JSON clock MEMBER "${routed}" fmax 0)
 string(JSON nextpnr GET "${routed}" fmax ${clock} achieved)

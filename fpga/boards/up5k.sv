@@ -1,4 +1,4 @@
-// iCE40 UP5K: 2 x 4 elements, one for each of its eight hard multipliers.
+// iCE40 UP5K: 2 x 4 elements, on its eight hard multipliers.
 module up5k (
     input  logic clk,
     input  logic reset,

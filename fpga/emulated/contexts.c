@@ -1,4 +1,4 @@
-/* What of PoCL stands behind the accelerator, and whose a context is. */
+/* PoCL's device behind the emulated accelerator, and the contexts that belong to the accelerator. */
 #include "emulated.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* What the accelerator and its platform tell of themselves, where it is not what PoCL tells. */
+/* Platform and device information of the accelerator, where it differs from PoCL's. */
 #include "emulated.h"
 
 cl_int emulated_tell(const void *value, size_t bytes, size_t room, void *out, size_t *told) {
@@ -32,7 +32,7 @@ cl_int emulated_platform_info(cl_platform_info what, size_t room, void *out, siz
   return text ? emulated_tell(text, strlen(text) + 1, room, out, told) : CL_INVALID_VALUE;
 }
 
-/* Only devices of the embedded profile may be without a compiler. */
+/* Only embedded-profile devices may lack a compiler. */
 static const words device_words[] = {{CL_DEVICE_NAME, emulated_name},
                                      {CL_DEVICE_VENDOR, "Clade"},
                                      {CL_DEVICE_PROFILE, "EMBEDDED_PROFILE"},

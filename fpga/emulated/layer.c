@@ -1,5 +1,5 @@
-/* The entry points that take or tell a platform or a device, in front of the implementations', and the two by which the
- * loader takes the layer in. */
+/* OpenCL entry points that take or return a platform or device, in front of the implementation's; and the two by which
+ * the loader initializes the layer. */
 #include "emulated.h"
 
 #include <stdlib.h>
@@ -177,8 +177,8 @@ static bool own_queue(cl_command_queue queue) {
   return next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof in, &in, NULL) == CL_SUCCESS && emulated_owns(in);
 }
 
-/* For tests, it is as strict as DMA without a driver that helps: CLADE_EMULATED_PAGES=1 has it refuse memory of the
- * host's that begins elsewhere than at a page. */
+/* For tests, CLADE_EMULATED_PAGES=1 makes the accelerator refuse host memory that is not page-aligned, as DMA without a
+ * bounce buffer would. */
 static bool refuses(cl_command_queue queue, const void *host) {
   const char *strict = (uintptr_t)host % 4096 ? getenv("CLADE_EMULATED_PAGES") : NULL;
   return strict && *strict == '1' && own_queue(queue);
@@ -211,7 +211,7 @@ static cl_int CL_API_CALL set_default_queue(cl_context in, cl_device_id on, cl_c
   return error == CL_SUCCESS ? next->clSetDefaultDeviceCommandQueue(in, *given, queue) : error;
 }
 
-/* It has no processor beside its kernels. */
+/* The accelerator has no processor for native kernels. */
 static cl_int CL_API_CALL enqueue_native(cl_command_queue queue, void(CL_CALLBACK *run)(void *), void *given,
                                          size_t bytes, cl_uint n, const cl_mem *mem, const void **where, cl_uint n_wait,
                                          const cl_event *wait, cl_event *event) {
@@ -219,7 +219,7 @@ static cl_int CL_API_CALL enqueue_native(cl_command_queue queue, void(CL_CALLBAC
   return next->clEnqueueNativeKernel(queue, run, given, bytes, n, mem, where, n_wait, wait, event);
 }
 
-/* ---- programs: of the accelerator, binaries alone, and of those the ones that need no compiler ---- */
+/* ---- programs: the accelerator accepts only binaries that need no compiler ---- */
 static bool own_program(cl_program program) {
   cl_context in = NULL;
   return next->clGetProgramInfo(program, CL_PROGRAM_CONTEXT, sizeof in, &in, NULL) == CL_SUCCESS && emulated_owns(in);
@@ -256,7 +256,7 @@ static cl_program CL_API_CALL create_built_in(cl_context in, cl_uint n, const cl
   cl_device_id room;
   bool own = emulated_owns(in);
   cl_int error = emulated_devices(own, n, devices, &room, &devices);
-  if (error == CL_SUCCESS && own) error = CL_INVALID_VALUE; /* it has none */
+  if (error == CL_SUCCESS && own) error = CL_INVALID_VALUE; /* there is no compiler */
   return error == CL_SUCCESS ? next->clCreateProgramWithBuiltInKernels(in, n, devices, names, errcode)
                              : fail(error, errcode);
 }
@@ -305,7 +305,7 @@ static cl_int CL_API_CALL get_build_info(cl_program of, cl_device_id on, cl_prog
   return error == CL_SUCCESS ? next->clGetProgramBuildInfo(of, *given, what, room, out, told) : error;
 }
 
-/* ---- kernels: a device may be left out, where there is but one ---- */
+/* ---- kernels: the device may be omitted if there is only one ---- */
 static cl_int kernel_device(cl_kernel of, cl_device_id *on) {
   cl_context in = NULL;
   cl_device_id room;

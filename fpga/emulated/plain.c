@@ -1,4 +1,4 @@
-/* The accelerator for which PoCL computes everything. */
+/* The accelerator whose kernels are all computed by PoCL. */
 #include "emulated.h"
 
 const char emulated_name[] = "Clade emulated accelerator";

@@ -1,5 +1,5 @@
-/* A launch of array_i8 by the simulated array: its operands become matrices, as fpga/array.cl says, each batch a
- * product of the RTL, and the program in the store is interpreted on the way out by the kernels' own text. */
+/* Computes a launch of array_i8 on the simulated array. The operands are arranged as matrices as fpga/array.cl
+ * describes, one RTL product per batch; the elementwise program is interpreted by the kernels' own source text. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "rtl.h"
 #include "sim/sim.h"
 
-/* ---- what fpga/prelude.cl needs of OpenCL C ---- */
+/* ---- OpenCL C for fpga/prelude.cl ---- */
 typedef uint32_t uint;
 static float as_float(uint v) {
   float f;
@@ -31,10 +31,10 @@ static float rsqrt(float f) { return 1 / sqrt(f); }
 #include "prelude.cl"
 #pragma GCC diagnostic pop
 
-/* ---- what a launch is about ---- */
+/* ---- sizes of a launch ---- */
 typedef struct rtl_array_i8 arguments;
 
-static int64_t product_of(const int32_t *v, int n) { /* or more than the array takes */
+static int64_t product_of(const int32_t *v, int n) { /* or more than the array supports */
   int64_t product = 1;
   for (int i = 0; i < n; i++) product = v[i] <= 0 ? 0 : product > INT32_MAX ? product : product * v[i];
   return product;
@@ -71,13 +71,13 @@ static void fill_a(const rtl_launch *l, const int32_t batch[2], int8_t *to) {
         for (int x = 0; x < g->inner[2]; x++) *to++ = from[i * s[2] + o * s[3] + y * s[4] + x * s[5]];
 }
 
-/* The pixel that both digits choose along an axis; -1: none. */
+/* The pixel for both digits along an axis; -1: none. */
 static int place(const int32_t map[4], int j, int k, int size) {
   int at = j * map[0] + k * map[1] + map[2];
   return at < 0 || at % map[3] || at / map[3] >= size ? -1 : at / map[3];
 }
 
-/* Of one k. */
+/* One row, for a given k. */
 static int8_t *fill_row(const arguments *g, const int8_t *from, int ky, int kx, int8_t *to) {
   const int32_t *s = g->s_s;
   for (int o = 0; o < g->size[3]; o++)
@@ -120,7 +120,7 @@ static void store(const rtl_launch *l, const array_work *w, const int32_t batch[
 }
 
 /* ---- the array ---- */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* there is one */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* there is only one array */
 static array_sim *sim;
 
 typedef struct room {
@@ -172,8 +172,8 @@ static const char *run(const rtl_launch *l, const array_shape *s, const array_wo
   return wrong;
 }
 
-/* A line for each launch, in the order in which they were computed. What is wrong is told in any case, for neither a
- * native kernel nor hardware can refuse any more. */
+/* Logs one line per launch, in order of execution. Errors are always printed, since neither a native kernel nor
+ * hardware can refuse at this point. */
 static void tell(const rtl_launch *l, const array_work *w, int64_t cycles, const char *wrong) {
   const char *path = getenv("CLADE_RTL_LOG");
   FILE *log = path && *path ? fopen(path, "a") : NULL;

@@ -1,5 +1,5 @@
-/* The accelerator's buffers in the order in which they were created. PoCL sorts the memories of a native kernel so, but
- * not the places where it then writes their addresses: it must be given them in this order. */
+/* The accelerator's buffers in order of creation. PoCL sorts the buffers of a native kernel in this way, but not the
+ * locations to which it writes their addresses, so they must be passed in this order. */
 #include <pthread.h>
 
 #include "rtl.h"
@@ -22,7 +22,7 @@ static void append(cl_mem memory) {
   memories[count++] = memory;
 }
 
-/* Within the lock, so that both orders are one. */
+/* Creation and registration in one critical section, so that both orders agree. */
 static cl_mem create(cl_context in, const cl_mem_properties *how, bool has_properties, cl_mem_flags flags, size_t bytes,
                      void *host, cl_int *errcode) {
   cl_mem memory = NULL;

@@ -1,5 +1,5 @@
-/* Launches of array_i8 on the accelerator: arguments are kept beside PoCL's, and what is enqueued is a native kernel of
- * PoCL's, so that order, waiting, events and failures are those of its queues. */
+/* Launches of array_i8 on the accelerator: arguments are recorded, and a native kernel of PoCL's is enqueued, so that
+ * order, waiting, events and failures follow its queues. */
 #include "rtl.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ enum arguments {
 typedef struct record {
   cl_kernel kernel;
   bool is_array;
-  uint32_t set; /* a bit for each argument */
+  uint32_t set; /* one bit per argument */
   struct rtl_array_i8 given;
 } record;
 
@@ -52,7 +52,7 @@ static bool is_array(cl_kernel kernel) {
          next->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL) == CL_SUCCESS && n == ARGUMENTS_array_i8;
 }
 
-/* `like`: what it is a copy of; NULL: it is new. False: no memory. */
+/* `like`: the kernel that it was cloned from, or NULL. False: no memory. */
 static bool note(cl_kernel kernel, cl_kernel like) {
   bool array = is_array(kernel);
   pthread_mutex_lock(&lock);
@@ -97,7 +97,7 @@ static bool put(void *to, size_t size, size_t bytes, const void *value) {
   if (value)
     memcpy(to, value, bytes);
   else
-    memset(to, 0, bytes); /* a tensor that is not there */
+    memset(to, 0, bytes); /* a NULL tensor */
   return true;
 }
 
@@ -132,7 +132,7 @@ static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t b
 }
 
 /* ---- launches ---- */
-/* What a tensor lies in: of a part of another memory, that one. */
+/* The buffer that holds a tensor: for a sub-buffer, its parent. */
 static cl_int place(rtl_launch *l, unsigned tensor, cl_mem mem, cl_mem *whole) {
   *whole = mem;
   if (!mem) return CL_SUCCESS;
@@ -143,7 +143,7 @@ static cl_int place(rtl_launch *l, unsigned tensor, cl_mem mem, cl_mem *whole) {
   return next->clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof(size_t), &l->tensor[tensor].offset, NULL);
 }
 
-/* Each memory once, the oldest first. */
+/* Each buffer once, oldest first. */
 static cl_uint sorted(const cl_mem in[RTL_TENSORS], cl_mem list[RTL_TENSORS]) {
   cl_uint n = 0;
   for (unsigned i = 0; i < RTL_TENSORS; i++) {
@@ -179,7 +179,7 @@ static cl_int enqueue(cl_command_queue queue, const record *r, cl_uint n_wait, c
                                      wait, event);
 }
 
-/* The kernel as it is now; false: PoCL computes it. */
+/* A copy of the kernel's current arguments; false: PoCL computes the kernel. */
 static bool taken(cl_kernel kernel, record *out) {
   pthread_mutex_lock(&lock);
   const record *r = find(kernel);
@@ -189,7 +189,7 @@ static bool taken(cl_kernel kernel, record *out) {
   return array;
 }
 
-/* It is one work-item. */
+/* The range must be a single work-item. */
 static cl_int check_range(cl_uint n, const size_t *global, const size_t *local) {
   if (n < 1 || n > 3) return CL_INVALID_WORK_DIMENSION;
   for (cl_uint i = 0; i < n; i++)
@@ -216,7 +216,7 @@ static cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel,
   return enqueue(queue, &r, n_wait, wait, event);
 }
 
-/* All native kernels of the accelerator are launches: it takes no others. */
+/* All native kernels of the accelerator are launches, since it accepts no others. */
 static cl_int CL_API_CALL get_event_info(cl_event of, cl_event_info what, size_t room, void *out, size_t *told) {
   const cl_command_type launch = CL_COMMAND_NDRANGE_KERNEL;
   cl_command_type type = 0;

@@ -1,7 +1,7 @@
-/* The array's cycles and beats by closed formulas, the order of its streams, and the product by its definition. */
+/* Closed formulas for the array's cycles and beats, the order of its streams, and a reference product. */
 #include "array.h"
 
-static const int64_t most = 65535; /* the counters of clade_walk.sv have 16 bits */
+static const int64_t most = 65535; /* clade_walk.sv counts with 16 bits */
 
 static int64_t ceil_div(int64_t n, int64_t d) { return (n + d - 1) / d; }
 
@@ -9,7 +9,7 @@ static int64_t panels(const array_shape *s, const array_work *w) { return ceil_d
 
 static int64_t tiles(const array_shape *s, const array_work *w) { return panels(s, w) * ceil_div(w->n, s->cols); }
 
-/* How often a panel of A is sent: once if the queue can hold it. */
+/* Number of times that a panel of A is sent: once if the queue can hold it. */
 static int64_t repeats(const array_shape *s, const array_work *w) {
   return w->k < (int64_t)1 << s->log_depth ? w->n > 0 : ceil_div(w->n, s->cols);
 }

@@ -1,4 +1,4 @@
-/* The int8 array of fpga/rtl in C: what it computes, and in how many cycles. */
+/* C model of the int8 array of fpga/rtl: its results, and its cycles. */
 #ifndef CLADE_FPGA_MODEL_ARRAY_H
 #define CLADE_FPGA_MODEL_ARRAY_H
 
@@ -16,7 +16,7 @@ typedef struct array_work {
   int64_t m, n, k;
 } array_work;
 
-/* Beats of the three streams. A beat of a holds `rows` bytes, one of b `cols` bytes, one of out `cols` int32. */
+/* Beats of the three streams: `rows` bytes of a, `cols` bytes of b, `cols` int32 of out. */
 typedef struct array_beats {
   int64_t a, b, out;
 } array_beats;
@@ -25,16 +25,16 @@ bool array_accepts(const array_shape *s, const array_work *w);
 
 array_beats array_count(const array_shape *s, const array_work *w);
 
-/* Cycles from the one that takes the command to the one that gives its last result, both counted, when no stream ever
- * waits: tiles that follow each other are max(k, 2 rows + cols + 1) apart. The next command is taken a cycle later. */
+/* Cycles from accepting the command to the last result, both included, if no stream pauses: successive tiles are max(k,
+ * 2 rows + cols + 1) apart. The next command is accepted a cycle later. */
 int64_t array_cycles(const array_shape *s, const array_work *w);
 
-/* Row-major matrices to the beats of the streams, with zeros beyond their edges, and the beats of results back. */
+/* Conversion of row-major matrices to beats, padded with zeros, and of result beats back. */
 void array_pack_a(const array_shape *s, const array_work *w, const int8_t *a, int8_t *beats);
 void array_pack_b(const array_shape *s, const array_work *w, const int8_t *b, int8_t *beats);
 void array_unpack(const array_shape *s, const array_work *w, const int32_t *beats, int32_t *c);
 
-/* The product itself, by its definition. Sums are exact: 65535 products fit into 31 bits. */
+/* Reference product. Sums are exact, since 65535 products fit into 31 bits. */
 void array_reference(const array_work *w, const int8_t *a, const int8_t *b, int32_t *c);
 
 #endif

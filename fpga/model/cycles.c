@@ -1,10 +1,10 @@
-/* Cycles, bytes and seconds by closed formulas; docs/fpga.md derives them. */
+/* Closed formulas for cycles, bytes and seconds, which docs/fpga.md derives. */
 #include "model/array.h"
 #include "model/cycles_kernel.h"
 
 const char *const cycles_bound_names[] = {"compute", "memory", "transfer", "reprogramming", NULL};
 
-static const double countable = 9007199254740992.0; /* 2^53: whole numbers up to here are exact */
+static const double countable = 9007199254740992.0; /* 2^53: integers up to here are exact */
 
 static int64_t ceil_div(int64_t n, uint64_t d) { return (n + (int64_t)d - 1) / (int64_t)d; }
 
@@ -22,10 +22,10 @@ static clade_status sizes(const cycles_device *d, const char *what, const int64_
 
 /* ---- products ---- */
 typedef struct product {
-  int64_t count; /* so many of them */
+  int64_t count; /* number of such products */
   array_work size;
   int64_t dots;        /* steps along k */
-  double image, lines; /* bytes: of A where it is read in lines instead of as a matrix, of the lines that this takes */
+  double image, lines; /* in bytes: of A if it is read as an image, and of the line buffer that this takes */
 } product;
 
 static cost on_grid(const cycles_device *d, const product *p) {
@@ -78,7 +78,7 @@ static clade_status of_gemm(const cycles_device *d, const cycles_work *w, cost *
   return of_product(d, &p, &kernel, out);
 }
 
-/* As a product: rows are places of the result, columns are filters; each group is one of its own. */
+/* As a product: rows are positions of the result, columns are filters; one product per group. */
 static clade_status of_conv(const cycles_device *d, const cycles_work *w, cost *out) {
   CLADE_TRY(sizes(d, "convolution", (const int64_t *)&w->conv, sizeof w->conv / sizeof(int64_t)));
   int64_t groups = w->conv.groups;
@@ -130,8 +130,8 @@ const char *cycles_evidence(const cycles_device *d) {
   return d->fmax_mhz.source == CLADE__ROUTED ? "modeled(routed)" : "modeled(report)";
 }
 
-/* The greatest efficiency is one of all multipliers that the design has, also of those that are not the grid's; nothing
- * is faster than its cycles. The least is one of the grid's own. */
+/* The highest efficiency is relative to all multipliers of the design, including those outside of the grid, and nothing
+ * is faster than its cycles. The lowest is relative to the grid's multipliers. */
 static double low_at(const cycles_device *d, double compute, double memory) {
   double share = d->dsps ? macs(d) * d->dsps_per_mac / (double)d->dsps : 1;
   return CLADE_MAX(compute * CLADE_MAX(1, share / CYCLES_EFFICIENCY_MOST), memory / CYCLES_EFFICIENCY_MOST);
@@ -145,7 +145,7 @@ static void add(const cycles_device *d, const cost *c, cycles_estimate *out) {
   out->launch_seconds += d->launch_seconds;
 }
 
-/* Launches are the host's, as transfers are. */
+/* Launches count as the host's time, as transfers do. */
 static cycles_bound bound_of(const cycles_estimate *e) {
   const double parts[] = {e->compute_seconds, e->memory_seconds, e->transfer_seconds + e->launch_seconds,
                           e->programming_seconds};

@@ -1,4 +1,4 @@
-/* Devices of the cycle model, from resource files, manifests and bundles. What is read may come from anywhere. */
+/* Devices of the performance model, read from resource files, manifests and bundles. The input is untrusted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ static const clade__field device_fields[] = {
      .size = sizeof(clade__bundle_define), .most = 64},
     {0}};
 
-/* ---- what must hold ---- */
+/* ---- validation ---- */
 static clade_status check_ranges(const char *where, const cycles_device *d) {
   const struct {
     const char *name;
@@ -90,7 +90,7 @@ static clade_status check_tile(const char *where, const char *name, uint64_t til
   return CLADE_OK;
 }
 
-/* What another kind has is refused: it would not be looked at. */
+/* Fields of another kind are errors, since they would have no effect. */
 static clade_status check_kind(const char *where, const cycles_device *d) {
   bool grid = d->depth != 1 || d->tile_cycles || d->edges || d->along || d->line_bytes;
   bool clade = d->slice || d->latency || d->loop_cycles;
@@ -118,7 +118,7 @@ static clade_status check(const char *where, const cycles_device *d) {
   return check_kind(where, d);
 }
 
-/* What is not told has one meaning. */
+/* Default values. */
 static clade_status complete(const char *where, cycles_device *d) {
   if (!d->depth) d->depth = 1;
   if (!d->ii) d->ii = 1;
@@ -133,11 +133,11 @@ static clade_status complete(const char *where, cycles_device *d) {
   return check(where, d);
 }
 
-/* ---- a manifest: its report, and its defines: those of fpga/prelude.cl, or the parameters of fpga/rtl ---- */
+/* ---- manifests: the report, and the defines of fpga/prelude.cl or the parameters of fpga/rtl ---- */
 static const struct {
   const char *name;
   cycles_kind kind;
-  uint64_t usual; /* 0: it must be told */
+  uint64_t usual; /* 0: required */
   size_t at;
 } defines[] = {{"PE_ROWS", CYCLES_CLADE, CLADE__ARRAY_ROWS, offsetof(cycles_device, rows)},
                {"PE_COLS", CYCLES_CLADE, CLADE__ARRAY_COLUMNS, offsetof(cycles_device, columns)},
@@ -158,7 +158,7 @@ static clade_status take_define(const char *where, const clade__manifest *m, siz
   return CLADE_OK;
 }
 
-/* The first that has a frequency; of the kernels of this tree one that computes products. */
+/* The first kernel with a frequency; of Clade's own kernels, one that computes products. */
 static const clade__bundle_kernel *kernel_of(const clade__manifest *m, bool is_array) {
   if (!is_array) return clade__manifest_array(m);
   for (size_t i = 0; i < m->n_kernels; i++) {
@@ -219,7 +219,7 @@ static clade_status read_bundle(const char *path, cycles_device *out) {
   clade__bundle bundle;
   CLADE_TRY(clade__bundle_read(path, &bundle));
   clade_status status = of_manifest(path, &bundle.manifest, out);
-  out->arena = bundle.arena; /* where its texts are */
+  out->arena = bundle.arena; /* holds the texts */
   bundle.arena = (clade__arena){0};
   clade__bundle_free(&bundle);
   return status;

@@ -1,19 +1,19 @@
-/* Cycles of fpga/array.cl, by its own loops: each tile of the result, each slice of the inner axis. */
+/* Cycles of fpga/array.cl, by walking its loops: each tile of the result, each slice of the inner axis. */
 #include "model/cycles_kernel.h"
 
-static const double most = 1 << 26; /* tiles times slices that are walked */
+static const double most = 1 << 26; /* largest number of tiles times slices */
 
 typedef struct range {
   int64_t low, high;
 } range;
 
-/* A tile's columns: how many, and which results along y and x they touch. */
+/* A tile's number of columns, and the range of results along y and x that they cover. */
 typedef struct tile {
   int64_t rows, columns;
   range y, x;
 } tile;
 
-/* Taps of the inner axis that are multiplied at a time, and pixels to be loaded for them. */
+/* Taps of the inner axis that are multiplied at a time, and the pixels to load for them. */
 typedef struct slice {
   int64_t length, pixels;
 } slice;
@@ -44,7 +44,7 @@ static slice slice_at(const cycles_device *d, const kernel_work *w, const tile *
   return (slice){length, pixels(&w->y, t->y, ky) * pixels(&w->x, t->x, kx)};
 }
 
-/* Cycles in which one slice is multiplied, one filled in and one loaded; a length of 0 is none. */
+/* Cycles in which one slice is multiplied, one filled and one loaded; length 0 means none. */
 static double together(const cycles_device *d, const tile *t, slice multiplied, slice filled, slice loaded) {
   int64_t down = ceil_div(t->rows, (int64_t)d->rows), across = ceil_div(t->columns, (int64_t)d->columns);
   int64_t steps = CLADE_MAX(down * across, (int64_t)d->latency);
@@ -61,7 +61,7 @@ static kernel_cost of_tile(const cycles_device *d, const kernel_work *w, const t
 #define SLICE(i) ((i) < total ? slice_at(d, w, t, (i) % slices) : none)
   if (total) {
     cycles += together(d, t, none, none, SLICE(0)) + together(d, t, none, SLICE(0), SLICE(1));
-    /* all the same for each of the outer extent, but that at the end there is nothing more to fill in and to load */
+    /* the same for each step of the outer dimension, except that the last ones have nothing to fill and to load */
     for (int64_t i = 0; i < slices; i++) {
       slice a = SLICE(i), b = slice_at(d, w, t, (i + 1) % slices), c = slice_at(d, w, t, (i + 2) % slices);
       cycles += (double)w->outer * together(d, t, a, b, c);
@@ -86,7 +86,7 @@ clade_status cycles_kernel(const cycles_device *d, const kernel_work *w, kernel_
     return CLADE_FAIL(OVERFLOW, "%s: a work of %lld x %lld results is too large to be walked", d->name,
                       (long long)w->y.results, (long long)w->x.results);
   for (int64_t first = 0; first < columns; first += wide)
-    for (int part = 0; part < 2; part++) { /* whole tiles, and what is left below them */
+    for (int part = 0; part < 2; part++) { /* whole tiles, then the remainder below */
       int64_t rows = part ? w->rows % high : high, count = part ? rows > 0 : w->rows / high;
       if (!count) continue;
       tile t = tile_at(w, rows, first, CLADE_MIN(wide, columns - first));

@@ -9,8 +9,8 @@ typedef struct kernel_axis {
   int64_t size, results, taps, step, tap_step, pad;
 } kernel_axis;
 
-/* What the kernel's arguments say: `batches` times a matrix of rows x (y.results x.results), inner extents
- * outer x y.taps x x.taps. */
+/* The kernel's arguments: `batches` matrices of rows x (y.results x.results), with inner dimensions outer x y.taps x
+ * x.taps. */
 typedef struct kernel_work {
   int64_t batches, rows, outer;
   kernel_axis y, x;
@@ -20,7 +20,7 @@ typedef struct kernel_cost {
   double cycles, bytes;
 } kernel_cost;
 
-/* OVERFLOW for more tiles and slices than it walks. */
+/* OVERFLOW if there are too many tiles and slices to walk. */
 clade_status cycles_kernel(const cycles_device *device, const kernel_work *work, kernel_cost *out);
 
 #endif

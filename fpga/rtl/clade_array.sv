@@ -1,18 +1,18 @@
-// The whole array: a command and two streams of int8 come in, a stream of int32 goes out.
+// The complete array: a command and two streams of int8 as inputs, a stream of int32 as output.
 //
-// A command is the product of `rows` panels of A (ROWS rows of k) by `cols` panels of B (COLS columns of k). It takes
-//   a: for each panel of A k beats, beat i the column i of the panel, its row r in byte r. Where k does not fit into
-//      the queue (k >= 2^LOG_DEPTH), a panel comes once for each panel of B
-//   b: for each panel of A, for each panel of B k beats, beat i the row i of the panel, its column c in byte c
-// and gives, in that order of tiles, ROWS beats for each tile: its rows from above, column c in word c.
-// A beat passes where valid and ready are both high at the clock's edge. ready never hangs on valid of its own stream.
+// A command is the product of `rows` panels of A (ROWS rows of k) by `cols` panels of B (COLS columns of k). It reads
+//   a: for each panel of A k beats, where beat i is column i of the panel, with its row r in byte r. If k does not fit
+//      into the queue (k >= 2^LOG_DEPTH), a panel is sent once for each panel of B
+//   b: for each panel of A, for each panel of B k beats, where beat i is row i of the panel, with its column c in byte c
+// and returns, in the same order of tiles, ROWS beats per tile: its rows from the top, with column c in word c.
+// A beat is transferred if valid and ready are high at the clock edge. ready never depends on valid of its own stream.
 module clade_array #(
     parameter int ROWS = 4,
     parameter int COLS = 4,
     parameter int LOG_DEPTH = 8
 ) (
     input logic clk,
-    input logic reset,  // for one cycle or more; whatever was on its way is forgotten
+    input logic reset,  // for one cycle or more; discards everything in progress
 
     input  logic        command_valid,
     output logic        command_ready,
@@ -41,7 +41,7 @@ module clade_array #(
 
   assign clear = reset || was_reset;
 
-  // The beat of B waits a cycle for the panel's memory.
+  // The beat of B is delayed by a cycle, as the panel's memory is.
   always_ff @(posedge clk) begin
     was_reset <= reset;
     b         <= feed && !clear ? b_data : '0;

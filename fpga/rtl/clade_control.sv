@@ -1,7 +1,7 @@
-// The order of things: which beats are taken, when the grid is fed, when a tile's results go out.
+// Sequencing: when beats are accepted, when the grid is fed, and when a tile's results are sent.
 //
-// The only rule of safety: results of one tile at a time are on their way. The last beat of a tile waits until the
-// tile before it has left, because that beat is what overwrites the result registers. All other beats go on.
+// The only safety condition: the result registers hold one tile. The last beat of a tile, which overwrites them, waits
+// until the previous tile has been sent. All other beats proceed.
 module clade_control #(
     parameter int ROWS = 4,
     parameter int LOG_DEPTH = 8
@@ -26,8 +26,8 @@ module clade_control #(
     input  logic b_valid,
     output logic b_ready,
 
-    output logic feed,       // the beat of b goes into the grid
-    output logic feed_last,  // so does the end of a tile
+    output logic feed,       // a beat of b enters the grid
+    output logic feed_last,  // and it is the last one of a tile
     input  logic ended,
 
     output logic out_valid,
@@ -40,7 +40,7 @@ module clade_control #(
   logic fits;
   logic start, step, last_k, last_col, last_row, over, may, loaded;
   logic [2:0] load_unused;
-  logic closed, final_tile;  // closed: a tile got its last beat and has not left
+  logic closed, final_tile;  // closed: a tile has its last beat and is not sent yet
   logic [ROW_BITS-1:0] row;
   logic sent;
 
@@ -48,7 +48,7 @@ module clade_control #(
   assign start = command_valid && command_ready;
   assign fits = command_k >> LOG_DEPTH == 0;
 
-  // What comes in: each panel once, or once for each of its tiles.
+  // Input: each panel once, or once for each of its tiles.
   clade_walk load (
       .clk,
       .start,
@@ -63,7 +63,7 @@ module clade_control #(
   );
   assign a_ready = busy && !empty && !loaded && !panel_full;
 
-  // What goes into the grid. Without products (k = 0) a tile still is one beat, an empty one.
+  // Grid: without products (k = 0) a tile still is one beat, an empty one.
   clade_walk walk (
       .clk,
       .start,
@@ -85,7 +85,7 @@ module clade_control #(
   assign panel_again = keep && last_k && !last_col;
   assign panel_free = !panel_again && (!keep || last_k);
 
-  // What goes out: the rows of a tile, once its last sum is there.
+  // Output: the rows of a tile, once its last sum is complete.
   assign sent = out_valid && out_ready && row == ROW_BITS'(ROWS - 1);
   assign out_last = final_tile && row == ROW_BITS'(ROWS - 1);
 

@@ -1,8 +1,8 @@
-// Counts steps from 1 to `count`, again and again. That this one is the last is known from a register, without a
-// comparison in its cycle; a count of 0 counts as 1.
+// Counts steps from 1 to `count`, repeatedly. The flag of the last step comes from a register, without a comparison in
+// its cycle; a count of 0 counts as 1.
 module clade_counter (
     input  logic        clk,
-    input  logic        start,  // with the count
+    input  logic        start,  // loads the count
     input  logic [15:0] count,
     input  logic        step,
     output logic        last

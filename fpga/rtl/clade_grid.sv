@@ -1,6 +1,6 @@
 // ROWS x COLS processing elements and the skew in front of them. Each cycle takes one beat: a column of A, a row of B.
 //
-// A beat without meaning is one whose B is zero: it adds nothing to any sum. So nothing in the grid ever stalls.
+// An idle beat has zero B, which changes no sum, so nothing in the grid ever stalls.
 module clade_grid #(
     parameter int ROWS = 4,
     parameter int COLS = 4
@@ -11,12 +11,12 @@ module clade_grid #(
     input  logic [ 8*ROWS-1:0] a,
     input  logic [ 8*COLS-1:0] b,
     input  logic               last,  // this beat ends its tile
-    output logic               ended, // from the next cycle on all sums of that tile are in the result registers
+    output logic               ended, // from the next cycle on, the result registers hold all sums of that tile
 
-    input  logic               shift,  // the next row of results, please
+    input  logic               shift,  // shifts to the next row of results
     output logic [32*COLS-1:0] row     // the upper row of the result registers
 );
-  // a_at: the operand and its flag that enter column c of row r; b_at, result_at likewise. One more of each leaves.
+  // a_at: the operand and its flag that enter column c of row r; likewise b_at, result_at. One more of each leaves.
   logic [9*ROWS-1:0] a_lanes, a_skewed;
   logic [8*COLS-1:0] b_skewed;
   logic [9*ROWS*(COLS+1)-1:0] a_at;

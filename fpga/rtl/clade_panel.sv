@@ -1,5 +1,5 @@
-// A queue whose reader may go back: it holds a panel of A for as long as tiles are computed from it, and takes in the
-// next one meanwhile. A panel that is longer than the queue is not kept; its sender repeats it for each tile.
+// A queue whose reader may go back: it holds a panel of A while tiles are computed from it, and accepts the next one
+// meanwhile. A panel longer than the queue is not kept; its sender repeats it for each tile.
 module clade_panel #(
     parameter int WIDTH = 32,
     parameter int LOG_DEPTH = 8
@@ -14,11 +14,11 @@ module clade_panel #(
     output logic             available,
     input  logic             read,       // to the next beat
     input  logic             again,      // with read: to the first beat that was not released
-    input  logic             free,       // with read: the beats up to this one are released
+    input  logic             free,       // with read: releases the beats up to this one
     output logic [WIDTH-1:0] read_data   // a cycle later
 );
   logic [WIDTH-1:0] beats[1 << LOG_DEPTH];
-  logic [LOG_DEPTH:0] head, at, tail, following;  // one bit more than an address, which tells full from empty
+  logic [LOG_DEPTH:0] head, at, tail, following;  // one bit more than an address, to tell full from empty
 
   assign full = (head ^ tail) == {1'b1, {LOG_DEPTH{1'b0}}};
   assign following = at + 1'b1;

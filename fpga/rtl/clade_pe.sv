@@ -1,10 +1,10 @@
-// A processing element: it adds the products that pass by into a sum that stays, and hands both operands on.
+// A processing element: adds the passing products to a stationary sum, and passes both operands on.
 //
-// Two stages, so that a multiplier and an adder never lie in one clock period: the product is registered, the sum is
-// formed a cycle later, beside `last_out`, which says that this product was the last one of its sum.
+// Two stages, so that multiplier and adder are in different clock periods: the product is registered, and added a cycle
+// later, together with `last_out`, which marks the last product of a sum.
 module clade_pe (
     input logic clk,
-    input logic clear,  // forgets the sum; held for two cycles, since the product has no reset (hard multipliers have none)
+    input logic clear,  // resets the sum; held for two cycles, since the product has no reset (hard multipliers have none)
 
     input  logic [7:0] a_in,  // from the left, to the right
     input  logic       last_in,

@@ -10,7 +10,7 @@ module clade_skew #(
 );
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
     if (lane == 0) begin : g_direct
-      logic clock_unused;  // where there is no other lane
+      logic clock_unused;  // if there is no other lane
       assign clock_unused = clk ^ clear;
       assign out[0+:WIDTH] = in[0+:WIDTH];
     end else begin : g_delayed

@@ -1,17 +1,17 @@
 // Three nested counters: beats of a tile, tiles of a panel, panels.
 module clade_walk (
     input logic clk,
-    input logic start,  // with the counts
+    input logic start,  // loads the counts
     input logic step,
 
     input logic [15:0] count_k,
     input logic [15:0] count_col,
     input logic [15:0] count_row,
 
-    output logic last_k,    // this is the last beat of its tile,
-    output logic last_col,  // its tile the last one of its panel,
-    output logic last_row,  // its panel the last one
-    output logic over       // the last beat of all was stepped over
+    output logic last_k,    // the last beat of its tile,
+    output logic last_col,  // in the last tile of its panel,
+    output logic last_row,  // in the last panel
+    output logic over       // after the last beat of all
 );
   clade_counter k (
       .clk,

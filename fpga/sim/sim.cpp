@@ -1,4 +1,4 @@
-/* Drives the array that Verilator made C++ of: one call of tick() is one cycle of the clock. */
+/* Drives the array that Verilator translated to C++: a call of tick() is one clock cycle. */
 #include "sim.h"
 
 #include <cstring>
@@ -31,7 +31,7 @@ array_shape array_sim_shape() { return {SIM_ROWS, SIM_COLS, SIM_LOG_DEPTH}; }
 array_sim *array_sim_new() {
   array_sim *sim = new (std::nothrow) array_sim;
   if (!sim) return nullptr;
-  sim->context.randReset(2); /* registers begin with anything, as after power-up: a reset must suffice */
+  sim->context.randReset(2); /* random registers, as after power-up: a reset must suffice */
   array_sim_reset(sim);
   return sim;
 }
@@ -64,7 +64,7 @@ const char *array_sim_run(array_sim *sim, const array_work *w, const int8_t *a, 
   top.command_cols = static_cast<SData>((w->n + SIM_COLS - 1) / SIM_COLS);
   for (; !taken || done.out < all.out; ++*cycles) {
     if (*cycles == limit) return array_sim_stopped;
-    /* Both streams go on offering after their end, so that a beat taken too much shows. */
+    /* Both streams stay valid after their end, so that excess beats are detected. */
     top.command_valid = !taken;
     top.a_valid = !pause(random, pauses->a);
     top.b_valid = !pause(random, pauses->b);
