@@ -1,4 +1,4 @@
-/* clade bench: how fast this device does what networks are made of, and how fast others do it. */
+/* clade bench: measures the speed of a device on the building blocks of networks, beside other libraries. */
 #include "cli/bench/bench.h"
 
 #include <getopt.h>
@@ -34,7 +34,7 @@ static const cli_args description = {
     .options = options,
 };
 
-/* What ops compute with: floats, of integers the bytes that are multiplied, and weights in blocks. */
+/* Types that can be measured: floats, the 8-bit integers that products take, and weights in blocks. */
 static bool measured(clade_dtype t) {
   return clade__has_blocks(t) || (clade__is_computed(t) && clade__dtype_row(t)->product &&
                                   (clade__is_float(t) || clade__dtype_row(t)->bits == 8));
@@ -100,9 +100,9 @@ static int parse_options(bench_job *job, int argc, char **argv) {
 static const struct {
   const char *name;
   clade_status (*run)(bench_job *job);
-  int quick;                                  /* of the sets, the first so many */
-  const char *sets[4], *passes[4], *peers[4]; /* NULL after the last, where there are fewer */
-  bool batch, chain;                          /* whether these options say something of it */
+  int quick;                                  /* number of leading sets that `bench all` runs */
+  const char *sets[4], *passes[4], *peers[4]; /* NULL: end, unless all four are used */
+  bool batch, chain;                          /* whether --batch and --chain apply */
 } works[] = {
     {"gemm",
      bench_gemm,
@@ -123,7 +123,7 @@ static const struct {
     {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 
-/* Of everything the sets that are quick enough, one after another, where it is all. */
+/* Runs one work, or the quick sets of all works. */
 static clade_status run(bench_job *job, size_t work) {
   if (work < ALL) return works[work].run(job);
   for (size_t i = 0; i < ALL; i++)

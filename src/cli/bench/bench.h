@@ -1,4 +1,4 @@
-/* clade bench: what its options, works, contestants, clock and reports share. */
+/* Types and functions shared by all parts of `clade bench`: options, works, contestants, timing and reports. */
 #ifndef CLADE_CLI_BENCH_H
 #define CLADE_CLI_BENCH_H
 
@@ -10,14 +10,14 @@ enum { BENCH_MAX_SIDES = 8, BENCH_MAX_ROUNDS = 200, BENCH_KEYS = 16 };
 
 /* ---- shapes.c: works as lines of text, "NAME key=value …"; # begins a comment ---- */
 typedef struct bench_key {
-  const char *name; /* NULL ends a table */
+  const char *name; /* NULL: end of the table */
   int64_t low, high;
-  int64_t unset; /* what a line that does not say has; below `low`: it must say */
+  int64_t unset; /* value of an absent key; below `low`: the key is required */
 } bench_key;
 typedef struct bench_shape {
   char name[48];
-  const char *source;        /* borrowed: the file or set that it stands in, NULL where in none */
-  int line;                  /* there */
+  const char *source;        /* borrowed: the file or set of the line; NULL: none */
+  int line;                  /* number of the line in `source` */
   int64_t value[BENCH_KEYS]; /* in the order of the keys */
 } bench_shape;
 typedef struct bench_shapes {
@@ -25,42 +25,42 @@ typedef struct bench_shapes {
   size_t count, capacity;
 } bench_shapes;
 typedef struct bench_set {
-  const char *name; /* NULL ends a table */
+  const char *name; /* NULL: end of the table */
   const char *lines;
 } bench_set;
-/* Appends the shapes of a text, or of a file; a refusal names source and line. The shapes borrow `source`. */
+/* Parses a text or a file and appends its shapes, which borrow `source`. Error messages name source and line. */
 clade_status bench_shapes_parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out);
 clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out);
-/* What the job asks for: its file, its set, or the set `usual`. */
+/* The shapes that the job asks for: those of its file, of its set, or of the set `usual`. */
 clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
                              bench_shapes *out);
 char *bench_shape_text(const bench_shape *shape, const bench_key *keys, char *text, size_t size); /* without the name */
 void bench_shapes_free(bench_shapes *shapes);
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 typedef struct bench_stat {
   double median, min, max; /* seconds */
 } bench_stat;
 typedef struct bench_peer_row {
-  const char *name, *against; /* a peer, and which of Clade's contestants its partner is */
+  const char *name, *against; /* a peer, and the contestant of Clade with which the peer is compared */
   char kernel[96], isa[96];
-  int threads, kept, thrown; /* rounds */
+  int threads, kept, thrown; /* kept, thrown: numbers of rounds */
   bench_stat seconds;
-  double ratio; /* above 1: Clade is faster; of medians over the rounds that were kept */
+  double ratio; /* peer's median by Clade's, over the kept rounds; above 1: Clade is faster */
 } bench_peer_row;
-typedef struct bench_own_row { /* Clade with operands and results in the layouts that its implementation likes best */
-  char impl[64], layouts[96];  /* impl "": there is none, they are dense */
+typedef struct bench_own_row { /* Clade with operands and results in the preferred layouts of an implementation */
+  char impl[64], layouts[96];  /* impl "": no blocked layout was faster than dense */
   bench_stat seconds;
 } bench_own_row;
 typedef struct bench_row {
   char group[16], work[48], shape[160], dtype[8], pass[16], impl[64];
-  char *why; /* clade__free; NULL: nothing to tell */
+  char *why; /* clade__free; which implementation was chosen and which refused; NULL: unknown */
   int chain, rounds;
-  double flops, bytes; /* of a call: those that the work needs, whoever does it; 0: does not count */
-  double items;        /* images of a call of a model; 0: there are none */
-  double bound;        /* of bytes: the seconds of a copy of as many, measured now; 0: the device's */
-  bench_stat seconds;  /* of a call */
-  double kernels;      /* of these the kernels', by the device's clock; 0: not measured, of models on CPUs */
+  double flops, bytes; /* of one call: what the work needs, independent of the contestant; 0: not counted */
+  double items;        /* images in a call of a model; 0: no model */
+  double bound;        /* seconds to copy `bytes`, measured in the same rounds; 0: use the device's copy rate */
+  bench_stat seconds;  /* of one call */
+  double kernels;      /* part of `seconds` in kernels, by the device's clock; 0: not measured (models on CPUs) */
   bench_own_row own;
   int n_peers;
   bench_peer_row peer[BENCH_MAX_SIDES];
@@ -68,61 +68,61 @@ typedef struct bench_row {
 
 typedef struct bench_watcher {
   bool known;
-  double all, idle, own; /* ticks of all processors; seconds */
+  double all, idle, own; /* all, idle: clock ticks of all processors; own: CPU seconds of this process */
 } bench_watcher;
 
 struct bench_job {
   cli_args args;
   const char *what, *set, *shapes, *only, *pass, *google, *peer;
   clade_dtype dtype;
-  int64_t batch, chain, rounds; /* batch, chain 0: unset */
+  int64_t batch, chain, rounds; /* batch, chain: 0 is unset */
   bool peers, csv, explain, explain_all;
-  FILE *to; /* for people */
+  FILE *to; /* stream of the table for people */
   clade_device *device;
   clade_device_info info;
-  double peak_flops, copy_bytes; /* a second, of the device */
-  int copy;                      /* the fastest of the probe's */
-  const char *copy_by;           /* its name */
+  double peak_flops, copy_bytes; /* limits of the device, per second */
+  int copy;                      /* number of the fastest kind of copy in probe.c */
+  const char *copy_by;           /* name of that kind */
   bench_watcher watcher;
   bench_row *rows;
   size_t n_rows, row_capacity;
-  int columns;                       /* of peers in the table that is being printed */
-  const char *told[BENCH_MAX_SIDES]; /* peers that were said to be missing */
+  int columns;                       /* number of peers in the table that is being printed */
+  const char *told[BENCH_MAX_SIDES]; /* peers that were already reported as missing */
 };
 
-/* ---- time.c: the clock, and contestants that take turns ---- */
-/* One who does the work. */
+/* ---- time.c: timing, and contestants that take turns ---- */
+/* A contestant: one program that does the work. */
 typedef struct bench_side {
   const char *name;
   void *state;
-  clade_status (*refresh)(void *state); /* not timed, before each call: operands as if just computed; NULL: nothing */
-  clade_status (*call)(void *state);    /* returns when it is done */
-  clade_status (*read)(void *state, int index, float *result); /* result `index` of the last call */
+  clade_status (*refresh)(void *state); /* not timed, before each call: rewrites the operands; NULL: nothing to do */
+  clade_status (*call)(void *state);    /* returns when the work is finished */
+  clade_status (*read)(void *state, int index, float *result); /* copies result `index` of the last call */
   void (*free)(void *state);
-  double (*seconds_of_call)(void *state); /* by its own clock, where that is another process's; NULL: by ours */
+  double (*seconds_of_call)(void *state); /* seconds of the last call by its own clock; NULL: the caller times */
   char kernel[96], isa[96];
   int threads;
-  int partner;                      /* a peer's: the side of Clade's that it is compared with */
-  bool ours;                        /* Clade itself, once more: no peer */
-  bool process;                     /* another process, which may end */
-  bool lost;                        /* it did: it takes part no more */
-  double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
+  int partner;                      /* of a peer: index of Clade's contestant with which the peer is compared */
+  bool ours;                        /* another contestant of Clade, not a peer */
+  bool process;                     /* runs in another process, which may end */
+  bool lost;                        /* the process ended: no further turns */
+  double seconds[BENCH_MAX_ROUNDS]; /* median of the calls of each round */
 } bench_side;
-void bench_pause(double seconds); /* below one */
+void bench_pause(double seconds); /* seconds < 1 */
 bench_stat bench_stat_of(int n, const double *seconds);
-/* Whether the others go on after a call that gave `status`: also where a process ended, which is named then, and lost.
- */
+/* Whether the benchmark goes on after a call with this status. A process that ended is reported and marked as lost;
+ * the others go on. */
 bool bench_goes_on(bench_job *job, bench_side *side, clade_status status);
-/* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade, and others may be. Fills the row's
- * figures. */
+/* Gives each contestant a turn per round, with pauses between turns, and fills the row's figures. sides[0] is Clade;
+ * others may be Clade too. */
 clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row);
 void bench_sides_free(int n, bench_side *sides);
 
-/* ---- clade.c: a graph without inputs: all it reads are variables, so that nothing is copied in ---- */
+/* ---- clade.c: a graph whose operands are variables, so that an execution copies nothing in or out ---- */
 typedef enum bench_kind {
-  BENCH_WEIGHT,  /* what is packed of it is kept */
-  BENCH_OPERAND, /* as if another node had computed it: its packing is part of the work */
-  BENCH_FRESH    /* the same, and written anew before each call */
+  BENCH_WEIGHT,  /* a constant weight: its packed copy is kept between calls */
+  BENCH_OPERAND, /* the result of another node: packing is part of the work */
+  BENCH_FRESH    /* as BENCH_OPERAND, and rewritten before each call */
 } bench_kind;
 typedef struct bench_value {
   char name[24];
@@ -138,69 +138,72 @@ typedef struct bench_clade {
   clade_ticket ticket;
   bench_value *values;
   size_t n_values, capacity;
-  const char *prefer;    /* implementations that are asked for; NULL: none */
+  const char *prefer;    /* as clade_compile(.prefer); NULL: none */
   bool strict;           /* as clade_compile(.strict) */
-  clade_dtype precision; /* the same */
-  const char *assigned;  /* a variable that the graph gives a new value, which is the result; NULL: outputs are */
-  clade_type out;        /* of the results "y0", "y1", … */
-  size_t out_elements;   /* of one */
+  clade_dtype precision; /* as clade_compile(.precision) */
+  const char *assigned;  /* the result is the new value of this variable; NULL: the results are outputs */
+  clade_type out;        /* type of the results "y0", "y1", … */
+  size_t out_elements;   /* of one result */
   void *raw, *dense;
 } bench_clade;
 clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
                          bench_kind kind);
-/* An operand whose data lie in the type's layout; the value is dense, for whoever does not want it as it is. */
+/* An operand whose data have the type's layout. The returned value is dense; a consumer that takes the blocked
+ * layout reads the operand without a reorder. */
 clade_val bench_laid(bench_clade *c, const char *name, const clade_type *type, const void *data);
-/* The same as a parameter, which an update in the graph gives its results. */
+/* A parameter; the update in the graph gives the result. */
 clade_val bench_parameter(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data);
-/* Compiles the graph and makes a side of it; the side owns `c` then, also where this fails. */
+/* Compiles the graph and fills `side`, which owns `c` from then on, also after a failure. */
 clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side);
-/* Measures row->kernels. It executes, so a model that is trained is trained further. */
+/* Measures row->kernels. Executions change the weights of a model that is trained. */
 clade_status bench_clade_kernels(const bench_clade *c, bench_row *row);
-/* Implementation, and explanation, of the first node of an op. */
+/* Fills in the implementation and the explanation of the first node of an op. */
 clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row);
 
-/* ---- layout.c: between dense and blocked, on the host ---- */
-void bench_pack(const clade_type *type, const void *dense, void *packed); /* by type.layout; lanes that pad: zero */
+/* ---- layout.c: conversions between dense and blocked layouts on the host ---- */
+void bench_pack(const clade_type *type, const void *dense, void *packed); /* by type.layout; padding is zero */
 void bench_unpack(const clade_type *type, const void *packed, void *dense);
 
-/* ---- data.c: numbers, the same for the same seed, and what checks need ---- */
+/* ---- data.c: reproducible numbers, and helpers of the checks ---- */
 void bench_random(uint64_t seed, size_t n, double scale, float *x);            /* uniform in [-scale, scale) */
-void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x); /* whole numbers, all of i8 or u8 */
+void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x); /* all whole numbers of i8 or u8 */
 double bench_sign(uint64_t seed, uint64_t i);                                  /* 1 or -1 */
-double bench_unit(clade_dtype dtype); /* the largest relative error of a rounding */
-/* Rounds floats to a type: `raw` has its bytes, x what they mean. */
+double bench_unit(clade_dtype dtype); /* largest relative rounding error of a type */
+/* Rounds `x` to a type in place, and writes the values in that type to `raw`. */
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 
 /* ---- bench.c ---- */
-bool bench_take_dtype(bench_job *job, const char *text); /* false: it is none, and that is told */
-/* Whether what is asked for goes together: CLI_DONE and which of the works it is, or CLI_USAGE, told. */
+bool bench_take_dtype(bench_job *job, const char *text); /* false: not a known type; the error is printed */
+/* Checks that the options fit together. CLI_DONE with the index of the work, or CLI_USAGE with the error printed. */
 int bench_check(const bench_job *job, size_t *work);
-/* Finds the device, and begins to watch who else uses the processors: after what is asked for was understood.
- * `comm`: NULL, or each of its ranks takes a device. */
+/* Opens the device and starts the watcher of processor use. Called after all options are parsed. With a communicator
+ * each rank opens a device of its own. */
 clade_status bench_open(bench_job *job, const clade_comm *comm);
-/* Also measures the device's limits, and shows them; once. */
+/* Opens the device, measures its limits and shows them. Does nothing on further calls. */
 clade_status bench_ready(bench_job *job);
 
 /* ---- probe.c ---- */
 clade_status bench_probe(bench_job *job);
-/* What ops that wait for memory are compared with: the fastest copy that the probe found; one of rows of `line` bytes,
- * at least BENCH_LINE, that are read at random places; a kernel that reads and writes next to nothing; or one that
- * writes four times what it reads. Each moves so many bytes. */
+/* Lower bounds of ops that are limited by memory; each moves the given number of bytes:
+ * - BENCH_COPY: the fastest kind of copy of the probe
+ * - BENCH_ROWS: a copy of rows of `line` (at least BENCH_LINE) bytes at random places
+ * - BENCH_READ: a kernel that reads, and writes next to nothing
+ * - BENCH_SPREAD: a kernel that writes four times what it reads */
 typedef enum bench_bound { BENCH_COPY, BENCH_ROWS, BENCH_READ, BENCH_SPREAD } bench_bound;
 enum { BENCH_LINE = 64 };
 clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side);
 
 /* ---- gemm.c and its peers ---- */
 clade_status bench_gemm(bench_job *job);
-/* C = op(A) op(B), `batch` times, in a chain. */
+/* C = op(A) op(B) for `batch` matrices, `chain` calls in a row. */
 typedef struct bench_gemm_work {
   int64_t batch, m, n, k, chain;
   bool trans_a, trans_b, frozen_a, frozen_b;
   clade_dtype a_type, b_type, c_type;
-  bool linked;                               /* each call's A is the result before it */
-  int n_a, n_b;                              /* how many there are: one for each call, or one */
-  float *a, *b;                              /* one after another */
-  size_t a_elements, b_elements, c_elements; /* of one */
+  bool linked;                               /* the result of a call is A of the next call */
+  int n_a, n_b;                              /* number of A and of B in memory: one, or one for each call */
+  float *a, *b;                              /* contiguous */
+  size_t a_elements, b_elements, c_elements; /* of one call */
 } bench_gemm_work;
 
 /* ---- model.c ---- */
@@ -209,33 +212,34 @@ clade_status bench_models(bench_job *job);
 /* ---- op.c ---- */
 clade_status bench_ops(bench_job *job);
 
-/* ---- comm.c, scale.c: commands of their own ---- */
+/* ---- comm.c, scale.c: sub-commands with options of their own ---- */
 int bench_comm(int argc, char **argv);
 int bench_scale(int argc, char **argv);
 
 /* ---- conv.c ---- */
 clade_status bench_conv(bench_job *job);
 
-/* ---- peers.c: libraries that are opened where they are ---- */
-/* Opens a library and looks its functions up. A reason that ends in how to get it, or NULL. */
+/* ---- peers.c: libraries that are opened at run time ---- */
+/* Opens a library and looks up its functions. Returns NULL, or the reason for the failure and how to install the
+ * library. */
 const char *bench_library(const char *file, const char *package, int n, const clade__symbol *symbols);
-int bench_threads(const bench_job *job); /* that peers are to have: the device's, where it is a CPU */
-/* How many processors, and what the system calls them. */
+int bench_threads(const bench_job *job); /* number of threads for peers: the device's compute units if it is a CPU */
+/* Returns the number of processors and fills in the model's name. */
 int bench_processors(char *name, size_t size);
 void bench_watch(bench_watcher *watcher);
-/* The part of all processors that other processes used since then; 0 where that is unknown. */
+/* Fraction of all processors that other processes used since bench_watch; 0: unknown. */
 double bench_busy(const bench_watcher *watcher);
-/* NULL, or why OpenBLAS cannot take part in this. */
-bool bench_wants(const bench_job *job, const char *peer); /* --peers, or --peer that names it */
+/* bench_openblas and bench_clblast return NULL, or the reason why the library cannot take part. */
+bool bench_wants(const bench_job *job, const char *peer); /* by --peers, or by --peer with this name */
 const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, bench_side *side);
 const char *bench_clblast(const bench_job *job, const bench_gemm_work *work, bench_side *side);
 
 /* ---- report.c ---- */
-clade_status bench_row_add(bench_job *job, const bench_row *row);         /* and tells it; takes `why` */
-void bench_missing(bench_job *job, const char *peer, const char *reason); /* tells it once */
-bool bench_google(const bench_job *job); /* writes the file that --google names; false: it cannot, and that is told */
+clade_status bench_row_add(bench_job *job, const bench_row *row); /* prints the row too; takes ownership of `why` */
+void bench_missing(bench_job *job, const char *peer, const char *reason); /* printed once for each peer */
+bool bench_google(const bench_job *job); /* writes the file of --google; false: failed, with the error printed */
 void bench_show_device(const bench_job *job);
 json_t *bench_machine_json(const bench_watcher *watcher);
-int bench_report(bench_job *job); /* the documents that were asked for; the exit status */
+int bench_report(bench_job *job); /* prints the requested documents; returns the exit status */
 
 #endif

@@ -1,12 +1,12 @@
-/* Clade as a contestant: a func whose operands are variables, so that an execution copies nothing in or out. */
+/* Clade as a contestant: a graph whose operands are variables, so that an execution copies nothing in or out. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "cli/bench/bench.h"
 
-/* A value is a variable of its bytes in a row under a view, which gives it its type: what another node could have
- * computed as well, so that nobody keeps a packed copy of it. */
+/* An operand is a flat variable under a view that gives the type. The compiler treats a view like the result of a
+ * node, so it keeps no packed copy as it does for constant weights. */
 typedef struct laid_attrs {
   clade_shape shape;
   int32_t axis, block, interleave;
@@ -33,7 +33,7 @@ static const clade_op laid_op = {.size = sizeof(clade_op),
                                  .attrs = laid_table,
                                  .infer = laid_infer};
 
-/* Its name, kept; NULL where there is no memory, which compiling a graph without it tells. */
+/* Records a variable and returns its name. Out of memory gives NULL, which the compilation reports. */
 static const char *keep(bench_clade *c, const char *name, const clade_type *type, const void *data, bench_kind kind) {
   size_t bytes;
   if (clade_type_bytes(type, &bytes) || clade__grow(&c->values, &c->capacity, c->n_values + 1, sizeof *c->values))
@@ -49,13 +49,13 @@ static const clade_initial zeros = {CLADE_INIT_ZERO, 0, 0};
 static clade_val laid(bench_clade *c, const char *name, const clade_type *type, const void *data, bench_kind kind) {
   laid_attrs attrs;
   size_t bytes = 0, each = 1;
-  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
+  memset(&attrs, 0, sizeof attrs); /* padding included: attributes are compared and hashed by their bytes */
   attrs.shape.rank = type->shape.rank;
   for (int i = 0; i < type->shape.rank; i++) attrs.shape.dim[i] = type->shape.dim[i];
   attrs.axis = type->layout.axis;
   attrs.block = type->layout.block;
   attrs.interleave = type->layout.interleave;
-  (void)clade_type_bytes(type, &bytes); /* keep() fails where this does */
+  (void)clade_type_bytes(type, &bytes); /* keep() fails in the same case */
   (void)clade__dtype_element(type->dtype, &each);
   clade_val flat = clade_variable(c->graph, keep(c, name, type, data, kind), type->dtype,
                                   CLADE_SHAPE(1, (int64_t)(bytes / CLADE_MAX(each, 1u))), zeros);
@@ -164,7 +164,7 @@ static void add_kernel(void *user, const clade_step_time *time) {
   if (*time->kernel && !time->host) *(double *)user += (double)(time->end_ns - time->start_ns) * 1e-9;
 }
 
-/* The least of a few executions. The rest of a call is launches and the wait. */
+/* Minimum of a few executions. The rest of a call's time is launch overhead and waiting. */
 clade_status bench_clade_kernels(const bench_clade *c, bench_row *row) {
   enum { TIMES = 5 };
   clade_run *run;

@@ -1,4 +1,4 @@
-/* CLBlast as a contestant: its SGEMM on a queue of its own, with buffers of this device's context. */
+/* CLBlast as a contestant: SGEMM on an own queue, with buffers in this device's context. */
 #include <stdio.h>
 
 #include "cli/bench/bench.h"

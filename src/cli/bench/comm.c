@@ -1,5 +1,5 @@
-/* clade bench comm: the link between the ranks that mpirun started, sums over them, and a training's step beside what
- * the model of sums predicts from these. */
+/* clade bench comm: measures the link between the ranks of mpirun, sums over them, and a training step beside its
+ * prediction by scale_model.c. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,8 +31,8 @@ typedef struct comm_job {
   clade_comm *comm;
   scale_peer *peers;
   scale_sum sums[SCALE_SUMS];
-  scale_link link; /* as the rounds of a sum meet it */
-  double latency;  /* of a message, without the time between two looks */
+  scale_link link; /* latency: that of a round of a sum */
+  double latency;  /* of a message, without polling */
   bench_model_work work;
   scale_compute compute;
 } comm_job;
@@ -60,7 +60,7 @@ static int parse(comm_job *job, int argc, char **argv) {
 }
 
 /* ---- measuring ---- */
-/* The slowest pair's. */
+/* The slowest pair determines the link. */
 static void summarize(comm_job *job) {
   job->link.bandwidth = INFINITY;
   job->link.whole = CLADE__COMM_SHORT;
@@ -89,7 +89,7 @@ static scale_step step_of(const comm_job *job, double wire) {
   return scale_predict(&job->link, job->comm->size, wire, c->n, c->buckets, c->rest);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 static double bus(const comm_job *job, size_t bytes, double seconds) {
   const double n = job->comm->size;
   return 2 * (n - 1) / n * (double)bytes / seconds;
@@ -195,7 +195,7 @@ static json_t *document(const comm_job *job) {
                    job->model ? scale_model_json(&job->work, &job->compute) : json_null(), "step", step_json(job));
 }
 
-/* The exit status; rank 0 tells of all. */
+/* Returns the exit status; rank 0 prints for all ranks. */
 static int finish(const comm_job *job, clade_status status) {
   if (status != CLADE_OK) return cli_ranks_failed(job->comm, status);
   if (job->comm->rank) return CLI_DONE;

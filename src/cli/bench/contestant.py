@@ -1,10 +1,10 @@
-"""The other side of python.c: a contestant of `clade bench` that is a process of Python. It answers each line:
+"""The Python side of python.c: a contestant of `clade bench`. It reads commands from standard input, answers each by a
+line, and begins with "ready THREADS VERSION", or "without REASON" if it cannot take part.
 
-    refresh     operands are again what they were: done
-    step        one call: the seconds that it took
-    result N    ROOM/result.f32 is the N-th result of the last step: how many floats it has
-
-Its first line is "ready THREADS VERSION", or "without REASON" where it cannot take part.
+    command     action                                             answer
+    refresh     restores the operands                              done
+    step        makes one call                                     its seconds
+    result N    writes result N of the last step to result.f32     the number of floats
 """
 import os
 import sys
@@ -13,7 +13,7 @@ import time
 import numpy
 
 ROOM = os.path.dirname(os.path.abspath(__file__))
-PEER, DEVICE, THREADS = sys.argv[1], sys.argv[2], int(sys.argv[3])  # DEVICE: the class of Clade's
+PEER, DEVICE, THREADS = sys.argv[1], sys.argv[2], int(sys.argv[3])  # DEVICE: cpu, gpu or accel
 
 
 def without(reason):
@@ -26,7 +26,7 @@ def read(name, shape, kind="<f4"):
 
 
 class Torch:
-    """PyTorch on the kind of device that Clade is measured on: a GPU is CUDA's or ROCm's first."""
+    """PyTorch on the same class of device as Clade. A GPU is the first of CUDA or ROCm."""
 
     def __init__(self):
         import torch
@@ -55,7 +55,7 @@ class Torch:
 
 
 def serve(version, threads, step, floats, refresh=lambda: None, wait=lambda: None):
-    """step() gives a list of results, and floats(result) is one as numpy's."""
+    """step() returns a list of results; floats(result) converts one to a numpy array."""
     results = None
     print("ready", threads, version, flush=True)
     for line in sys.stdin:

@@ -1,12 +1,12 @@
-/* clade bench conv: convolutions and their derivatives, against libraries for them. */
+/* clade bench conv: convolutions and their derivatives, beside other libraries. */
 #include <math.h>
 #include <stdio.h>
 
 #include "cli/bench/conv.h"
 #include "cli/bench/python.h"
 
-/* Of all operands and results of a chain; of its work, where --chain does not say its length: what takes long gains
- * nothing from company. */
+/* MOST_ELEMENTS limits the operands and results of a chain. most_flops limits its work unless --chain is given: a
+ * long call needs no repetition. */
 enum { MOST_ELEMENTS = 1 << 27 };
 static const double most_flops = 2e10;
 
@@ -40,7 +40,7 @@ clade_status bench_conv_fill(bench_conv_work *w) {
   return CLADE_OK;
 }
 
-/* Over as many axes as are given: without a height there is one, with a depth there are three. */
+/* The number of axes follows from the keys: w alone is one axis, with h two, with d and h three. */
 clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
   const int64_t *v = shape->value, size[BENCH_AXES] = {v[CONV_D], v[CONV_H], v[CONV_W]};
   static const char *const names[] = {"d", "h", "w"};
@@ -75,7 +75,7 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
   return CLADE_OK;
 }
 
-/* Operands, and what they are in the job's type. */
+/* Generates the operands, as floats and in the job's type. */
 static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[BENCH_ROLES]) {
   double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
   for (int i = 0; i < BENCH_ROLES; i++) {
@@ -90,7 +90,7 @@ static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[
   return CLADE_OK;
 }
 
-/* With images as rows of channels, or as planes. */
+/* nhwc: channels_last tensors. */
 static const char *pytorch(const bench_job *job, const bench_conv_work *w, bool nhwc, const char *shape,
                            bench_side *side) {
   static const char *const names[BENCH_ROLES] = {"x", "w", "y"};
@@ -107,7 +107,7 @@ static const char *pytorch(const bench_job *job, const bench_conv_work *w, bool 
   return bench_python(job, nhwc ? "pytorch_nhwc" : "pytorch", &script, side);
 }
 
-/* Peers in layouts of their own are compared with Clade in its own. */
+/* Peers with own layouts compete with Clade's own layouts. */
 static const char *join(const bench_job *job, const bench_conv_work *w, int peer, const char *shape, bench_side *side) {
   const bool own = peer % 2 == 0;
   return peer < 2 ? bench_onednn_conv(job, w, !own, side) : pytorch(job, w, own, shape, side);
@@ -121,7 +121,7 @@ static clade_status compete(bench_job *job, const bench_conv_data *d, bench_conv
   CLADE_TRY(bench_conv_row(&sides[0], d->work->pass, row));
   CLADE_TRY(bench_conv_own(job, d, &sides[0], own, &sides[1], row));
   n += *row->own.impl != 0;
-  int partner = n - 1; /* of a peer in layouts of its own */
+  int partner = n - 1; /* contestant of Clade for peers with own layouts */
   for (int i = 0; i < (int)CLADE_COUNT(names); i++) {
     if (!bench_wants(job, names[i])) continue;
     const char *reason = join(job, d->work, i, row->shape, &sides[n]);

@@ -1,13 +1,14 @@
-/* Is a convolution right? It is linear in both operands, so images and channels are added with random signs first, and
- * one small convolution in double says what the result, added likewise, has to be: a wrong element shows. */
+/* Checks the results of a convolution. A convolution is linear in both operands: the reference adds images and
+ * channels with random signs, computes one small convolution in double, and compares with the result, added with the
+ * same signs. Any wrong element changes this sum. */
 #include <math.h>
 
 #include "cli/bench/conv.h"
 
-enum { IMAGES = 21, ROWS, COLUMNS }; /* seeds of the signs: of images, of output channels, of input channels */
+enum { IMAGES = 21, ROWS, COLUMNS }; /* seeds of the signs of images, output channels and input channels */
 
 typedef struct room {
-  double *image, *weight, *result, *other; /* sums over images and channels */
+  double *image, *weight, *result, *other; /* signed sums over images and channels */
   float *r;
 } room;
 
@@ -17,13 +18,13 @@ static void add(const float *from, int64_t n, double s, double *to) {
   for (int64_t i = 0; i < n; i++) to[i] += s * (double)from[i];
 }
 
-/* to[channel] = the sum of images [n, channels, pixels] with signs. */
+/* to[channel] = signed sum over the images [n, channels, pixels]. */
 static void add_images(const float *from, int64_t n, int64_t elements, double *to) {
   memset(to, 0, (size_t)elements * sizeof *to);
   for (int64_t i = 0; i < n; i++) add(&from[i * elements], elements, sign(IMAGES, i), to);
 }
 
-/* Of a tap along an axis: the places of y that it reads for, and what it reads for the first of them. */
+/* For a tap along an axis: the range of outputs that it contributes to, and the input of the first of them. */
 typedef struct span {
   int64_t first, end, from;
 } span;
@@ -32,7 +33,7 @@ static span span_of(const bench_axis *a, int64_t tap) {
   return (span){first, a->in > at ? CLADE_MIN(a->out, (a->in - 1 - at) / a->stride + 1) : 0, at + first * a->stride};
 }
 
-/* Of all pairs of a place of y and one of x that meet in a tap: adds to one of the three the product of the others. */
+/* For all pairs of an input and an output that a tap connects: adds to one tensor the product of the other two. */
 static void meet(const bench_conv_work *w, bench_role result, double *x, double *weight, double *y) {
   const bench_axis *deep = &w->along[0], *down = &w->along[1], *across = &w->along[2];
   for (int64_t tap = 0; tap < w->taps; tap++) {
@@ -57,7 +58,7 @@ static void meet(const bench_conv_work *w, bench_role result, double *x, double 
   }
 }
 
-/* Weights of each input channel, output channels added; or of each output channel, input channels added. */
+/* Weights with output channels added (over_outputs), or with input channels added. */
 static void add_weights(const bench_conv_work *w, bool over_outputs, double *to) {
   int64_t inner = w->c / w->groups, each = w->out / w->groups, taps = w->taps;
   memset(to, 0, (size_t)((over_outputs ? w->c : w->out) * taps) * sizeof *to);
@@ -69,7 +70,8 @@ static void add_weights(const bench_conv_work *w, bool over_outputs, double *to)
     }
 }
 
-/* r->result[y's pixels], and what the side computed in r->other. */
+/* Computes the reference in r->result and the signed sum of the contestant's result in r->other. Returns the number
+ * of pixels. */
 static int64_t forward(const bench_conv_work *w, int64_t call, room *r) {
   int64_t taps = w->taps, pixels = w->target, source = w->source;
   add_images(w->data[BENCH_X] + (size_t)call * w->elements[BENCH_X], w->n, w->c * source, r->image);
@@ -94,7 +96,7 @@ static int64_t backward_data(const bench_conv_work *w, int64_t call, room *r) {
   return pixels;
 }
 
-/* The signed sum of a group's channels of one image. */
+/* Signed sum of n channels of an image. */
 static void add_channels(const float *image, int64_t first, int64_t n, int64_t pixels, int seed, double *to) {
   memset(to, 0, (size_t)pixels * sizeof *to);
   for (int64_t i = first; i < first + n; i++) add(&image[i * pixels], pixels, sign(seed, i), to);
@@ -119,8 +121,8 @@ static int64_t backward_weights(const bench_conv_work *w, int64_t call, room *r)
   return taps;
 }
 
-/* The rounding of `terms` products of deviation `sigma` in a random walk, and of so many results added; eight times
- * that, and eight times more for algorithms that trade bits for speed. */
+/* Allowed error: `terms` products of deviation `sigma` round like a random walk, and so does the signed sum of
+ * `count` results. Eight deviations, and another factor of eight for fast algorithms such as Winograd's. */
 static double allowed(const bench_job *job, const bench_conv_work *w) {
   double taps = (double)w->taps, inner = (double)(w->c / w->groups), each = (double)(w->out / w->groups);
   double sigma = sqrt(1 / 3.0) * sqrt(1 / (inner * taps)), terms = inner * taps, count = (double)(w->n * w->out);

@@ -1,4 +1,4 @@
-/* Clade's contestants among convolutions: from and to NCHW, and with operands and results in its own layouts. */
+/* Clade's contestants for convolutions: dense NCHW, and operands and results in preferred layouts. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 enum { MOST_WAYS = 8, TRIES = 3 };
 
 static const char *const ops[] = {"conv2d", "conv2d_data", "conv2d_weights"};
-/* What each op's operands are, then its result. */
+/* Operands of each op, followed by its result. */
 static const bench_role roles[3][BENCH_ROLES] = {
     {BENCH_X, BENCH_W, BENCH_Y}, {BENCH_Y, BENCH_W, BENCH_X}, {BENCH_X, BENCH_Y, BENCH_W}};
 
@@ -19,7 +19,7 @@ static clade_type type_of(const bench_job *job, const bench_conv_data *d, int ro
 }
 
 clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, clade_val weight) {
-  const bench_axis *a = &w->along[BENCH_AXES - 1]; /* all that there are have the same window */
+  const bench_axis *a = &w->along[BENCH_AXES - 1]; /* all axes have the same window */
   const int stride = (int)a->stride, pad = (int)a->pad, dilation = (int)a->dilation, groups = (int)w->groups;
   if (w->axes == 1)
     return clade_conv1d(g, x, weight, .stride = stride, .pad = pad, .dilation = dilation, .groups = groups);
@@ -30,7 +30,8 @@ clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, 
                       .dilation = {dilation, dilation, dilation}, .groups = groups);
 }
 
-/* The operand of one call. What is no operand of this pass is a variable all the same, which nothing reads. */
+/* The variable of a tensor in a call. The tensor that is the result of this pass becomes an unused variable:
+ * clade_gradients needs it only for its shape. */
 static clade_val operand(const bench_job *job, bench_clade *c, const bench_conv_data *d, int role, int call) {
   static const char letter[] = "xwy";
   clade_type type = type_of(job, d, role);
@@ -84,13 +85,13 @@ clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *
   return bench_clade_row(side->state, ops[pass], row);
 }
 
-/* ---- in its own layouts ---- */
-typedef struct way { /* an implementation, and the layouts that it asks for, by role */
+/* ---- preferred layouts ---- */
+typedef struct way { /* an implementation and its layouts by role */
   char prefer[96];
   clade_layout layout[BENCH_ROLES];
 } way;
 
-/* What an implementation asks for that takes the node; false: nothing but dense. */
+/* Fills in the layouts that an implementation prefers for the node. false: it refuses, or prefers dense ones only. */
 static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl *impl, const clade_node *node,
                 way *out) {
   clade_query q = {sizeof q, node, &job->info, NULL};
@@ -110,8 +111,8 @@ static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl
   return blocked;
 }
 
-/* All ways in which the op's node may go in layouts that are not all dense. None over one or three axes: there the
- * node's operands are those of the work reshaped or unfolded. */
+/* All implementations of the node with a blocked layout. One and three axes have none: the op's operands are there
+ * reshaped or unfolded. */
 static int find_ways(const bench_job *job, const bench_conv_work *w, const clade_graph *g, way ways[MOST_WAYS]) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node node;
@@ -137,7 +138,7 @@ static void show_layouts(const way *it, char *text, size_t size) {
   }
 }
 
-/* The operands in the way's layouts. */
+/* Converts the operands to the given layouts. */
 static clade_status lay(const bench_job *job, const bench_conv_data *dense, const way *it, bench_conv_data *out) {
   *out = *dense;
   memcpy(out->layout, it->layout, sizeof out->layout);
@@ -179,7 +180,7 @@ static void forget(bench_conv_data *d, bench_side *side) {
 
 void bench_conv_own_free(bench_conv_data *own) { forget(own, &(bench_side){0}); }
 
-/* Takes the place of the best where it is faster. */
+/* Measures an implementation and keeps it if it is faster than the best one. */
 static clade_status try(const bench_job *job, const bench_conv_data *dense, const way *it, double *best,
                         bench_conv_data *own, bench_side *side, bool *better) {
   bench_conv_data data = {0};

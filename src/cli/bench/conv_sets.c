@@ -1,7 +1,7 @@
-/* The convolutions that clade bench knows by name: each distinct layer of three networks, on images of 224 x 224. */
+/* The built-in sets of `clade bench conv`: each distinct layer of three networks, for images of 224 x 224. */
 #include "cli/bench/conv.h"
 
-/* d, h of 0: there is no such axis. */
+/* d, h: 0 means that the axis is absent. */
 const bench_key bench_conv_keys[] = {{"c", 1, 1 << 16, 0},
                                      {"d", 0, 1 << 16, 0},
                                      {"h", 0, 1 << 16, 0},

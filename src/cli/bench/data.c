@@ -1,4 +1,4 @@
-/* Numbers for benchmarks and their checks: pure functions of a seed, cheap enough for a gigabyte. */
+/* Reproducible pseudo-random numbers for benchmarks and their checks: pure functions of a seed and an index. */
 #include "cli/bench/bench.h"
 
 static uint64_t mix(uint64_t x) { /* splitmix64 */

@@ -1,11 +1,11 @@
-/* clade bench gemm: matrix products, alone or in chains, against libraries for them. */
+/* clade bench gemm: matrix products, single or in chains, beside other libraries. */
 #include <math.h>
 #include <stdio.h>
 
 #include "cli/bench/gemm.h"
 #include "cli/bench/python.h"
 
-enum { MOST_ELEMENTS = 1 << 28 }; /* of all operands and results of a chain */
+enum { MOST_ELEMENTS = 1 << 28 }; /* limit of all operands and results of a chain */
 
 static clade_status numbers(bench_gemm_work *w) {
   w->a = clade__new((size_t)w->n_a * w->a_elements, sizeof *w->a);
@@ -22,10 +22,10 @@ static clade_status numbers(bench_gemm_work *w) {
   return CLADE_OK;
 }
 
-/* Unless told, what is long is called alone, the rest in chains of ten, as a network calls it. */
+/* Without --chain, `squares` and --shapes use single calls; the other sets use chains of ten, as a network does. */
 void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_gemm_work *w) {
   const int64_t *v = shape->value;
-  const bool blocks = clade__has_blocks(job->dtype); /* weights, which lie along the inner axis */
+  const bool blocks = clade__has_blocks(job->dtype); /* block types hold weights, whose blocks lie along K */
   int64_t chain = job->chain ? job->chain : job->set && strcmp(job->set, "squares") ? 10 : 1;
   *w = (bench_gemm_work){.m = v[GEMM_M],
                          .n = v[GEMM_N],
@@ -48,7 +48,7 @@ void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_ge
   w->n_b = w->frozen_b ? 1 : (int)w->chain;
 }
 
-/* The i-th of an operand, which may be the only one. */
+/* Operand i of a chain. */
 static clade_val operand(clade_dtype type, bench_clade *c, const char *name, int i, clade_shape shape, const char *raw,
                          bool frozen) {
   char text[24];
@@ -82,7 +82,7 @@ static clade_status clade_side(const bench_job *job, const bench_gemm_work *w, c
   c->out = (clade_type){.dtype = w->c_type};
   c->out_elements = w->c_elements;
   clade_status status = build(w, raw_a, raw_b, c);
-  clade_status made = bench_clade_side(job, c, side); /* a graph that was not built says so again */
+  clade_status made = bench_clade_side(job, c, side); /* reports the error of a graph that could not be built */
   return status == CLADE_OK ? made : status;
 }
 

@@ -1,10 +1,10 @@
-/* Is a product right? All of C is looked at by C x = A (B x), with x of random signs, in double: a wrong element shows,
- * and it costs a vector's product and not a matrix's. */
+/* Checks a matrix product by C x = A (B x) with a vector x of random signs, in double: any wrong element changes the
+ * result, at the cost of matrix-vector products. */
 #include <math.h>
 
 #include "cli/bench/gemm.h"
 
-/* y = op(M) x, op(M) rows by columns. */
+/* y = op(M) x; op(M) has `rows` rows and `columns` columns. */
 static void apply(const float *matrix, bool trans, int64_t rows, int64_t columns, const double *x, double *y) {
   for (int64_t i = 0; i < rows; i++) y[i] = 0;
   if (trans) {
@@ -24,11 +24,11 @@ typedef struct room {
   float *c;
 } room;
 
-/* Elements are uniform, so that those of a product have the variance 1/3; its error grows like a random walk, for each
- * link of a chain, and the sum of a row's like another. Eight deviations of that. */
+/* Allowed error: operands are uniform with variance 1/3 in the product's elements. Rounding grows like a random walk
+ * along K, for each link of a chain, and along a row. Eight deviations. */
 static double allowed(const bench_job *job, const bench_gemm_work *w) {
   double links = w->linked ? (double)w->chain : 1, sums = sqrt((double)w->k / 6) + 2;
-  /* bytes: products are exact, and their sums are floats when they are compared */
+  /* products of 8-bit integers are exact; results are compared as floats */
   if (w->b_type == CLADE_I8) return 8 * 0x1p-24 * 0x1p14 * sqrt((double)w->k) * sqrt((double)w->n);
   double stored = w->a_type == CLADE_F32 ? 0 : bench_unit(job->dtype);
   return 8 * links * (0x1p-24 * sums + stored) * sqrt((double)w->n);

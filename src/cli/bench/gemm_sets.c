@@ -1,7 +1,8 @@
-/* The matrix products that clade bench knows by name. */
+/* The built-in sets of `clade bench gemm`. */
 #include "cli/bench/gemm.h"
 
-/* A flag without a value is 1. frozen_a, frozen_b: that operand is a weight, the other one is new for each call. */
+/* A flag without a value is 1. frozen_a, frozen_b: the operand is a constant weight; other operands are rewritten
+ * before each call. */
 const bench_key bench_gemm_keys[] = {{"m", 1, 1 << 20, 0},     {"n", 1, 1 << 20, 0},  {"k", 1, 1 << 20, 0},
                                      {"batch", 1, 1 << 16, 1}, {"trans_a", 0, 1, 0},  {"trans_b", 0, 1, 0},
                                      {"frozen_a", 0, 1, 0},    {"frozen_b", 0, 1, 0}, {0}};

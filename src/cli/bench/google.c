@@ -1,5 +1,5 @@
-/* The same rows as JSON of Google Benchmark, for tools that compare two runs: a benchmark for each row and contestant.
- */
+/* Writes the results in the JSON format of Google Benchmark, for tools that compare runs: one benchmark for each row
+ * and contestant. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,9 +1,8 @@
-/* Between dense and blocked layouts on the host, for operands and results that clade bench keeps in layouts of Clade's
- * own. */
+/* Conversions between dense and blocked layouts on the host. */
 #include "cli/bench/bench.h"
 #include "op/pack.h"
 
-/* Block `item` of those that `pack` writes, there or back. */
+/* Converts one block of a packed tensor in either direction. */
 static void move(const clade__packed *p, int64_t item, size_t each, char *dense, char *packed, bool back) {
   int64_t rows = (p->before + p->interleave - 1) / p->interleave, blocks = (p->axis + p->block - 1) / p->block;
   int64_t column = item % p->inner, rest = item / p->inner, first = rest % blocks * p->block;

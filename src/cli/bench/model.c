@@ -1,5 +1,4 @@
-/* clade bench model: whole networks, a training step or an inference, beside PyTorch and ONNX Runtime where they are
- * installed. */
+/* clade bench model: a training step or an inference of whole networks, beside PyTorch, ONNX Runtime and oneDNN. */
 #include <math.h>
 #include <stdio.h>
 
@@ -16,7 +15,7 @@ static const bench_key keys[] = {{"batch", 1, 4096, 1},
                                  {0}};
 enum { BATCH, CHANNELS, SIDE, CLASSES, TRAIN, STRICT };
 
-/* What stands before the @ is the model's name. */
+/* The part of a name before @ is the model. */
 static const bench_set sets[] = {{"networks", "lenet5@128 batch=128 channels=1 side=28 classes=10 train\n"
                                               "resnet18@8 batch=8 train\n"
                                               "resnet18@8.strict batch=8 train strict\n"
@@ -92,13 +91,14 @@ clade_status bench_model_side(const bench_job *job, const bench_model_work *w, b
   return status == CLADE_OK ? made : status;
 }
 
-/* The first call of each began with the same weights: logits, or losses, are alike. Alone, they are numbers. */
+/* All contestants start with the same weights, so the first call gives comparable logits or losses. A single
+ * contestant is only checked for finite numbers. */
 static clade_status first(bench_side *side, float *result) {
   CLADE_TRY(side->call(side->state));
   return side->read(side->state, 0, result);
 }
 
-/* How far apart results may be, of the largest: sixteen bits round each layer's. */
+/* Allowed difference relative to the largest result; 16-bit types round after each layer. */
 static double tolerance(const bench_model_work *w) {
   return w->precision == CLADE_BF16 ? 5e-2 : w->precision == CLADE_F16 ? 1e-2 : 1e-3;
 }
@@ -109,7 +109,7 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
   double largest = 0;
   for (int i = 0; i < n && status == CLADE_OK; i++) {
     float *result = i ? theirs : ours;
-    if (!sides[i].read) continue; /* layers alone, each for itself */
+    if (!sides[i].read) continue; /* times single layers and has no result */
     status = first(&sides[i], result);
     if (!bench_goes_on(job, &sides[i], status)) break;
     status = CLADE_OK;

@@ -1,4 +1,4 @@
-/* Between the parts of clade bench model. */
+/* Types and functions shared by the parts of `clade bench model`. */
 #ifndef CLADE_CLI_BENCH_MODEL_H
 #define CLADE_CLI_BENCH_MODEL_H
 
@@ -9,22 +9,22 @@ typedef struct bench_model_work {
   int64_t batch, channels, side, classes;
   bool train, strict;
   clade_dtype precision; /* as clade_compile(.precision) */
-  clade_comm *comm;      /* borrowed: gradients are summed over its ranks; NULL: one process */
-  clade_dtype compress;  /* with a communicator, what they travel as: as in clade_minimize */
+  clade_comm *comm;      /* borrowed; gradients are summed over its ranks; NULL: one process */
+  clade_dtype compress;  /* with `comm`: as clade_minimize(.compress, .low_rank) */
   int low_rank;
   float *x;
   int32_t *labels;
-  size_t results; /* logits, or the loss */
+  size_t results; /* number of logits, or 1 for the loss */
 } bench_model_work;
 
 /* ---- model.c ---- */
-clade_status bench_model_data(bench_model_work *work); /* images and labels of its sizes */
+clade_status bench_model_data(bench_model_work *work); /* allocates images and labels */
 void bench_model_free(bench_model_work *work);
-/* Its state is a bench_clade. */
+/* side->state is a bench_clade. */
 clade_status bench_model_side(const bench_job *job, const bench_model_work *work, bench_side *side);
 
 /* ---- onednn_model.c ---- */
-/* NULL, or why oneDNN's layers cannot be summed up. */
+/* Returns NULL, or the reason why oneDNN cannot run the model's layers. */
 const char *bench_onednn_model(const bench_job *job, const bench_model_work *work, const clade_graph *graph,
                                bench_side *side);
 

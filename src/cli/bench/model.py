@@ -1,9 +1,9 @@
-"""Other programs as contestants of `clade bench model`: the same model from the same weights.
+"""PyTorch and ONNX Runtime as contestants of `clade bench model`: the same model with the same weights.
 
     model.py PEER DEVICE THREADS MODEL train|infer BATCH CHANNELS SIDE CLASSES TYPE [try]
 
-PEER is pytorch or onnxruntime, TYPE f32 or, for pytorch, bf16 or f16 by autocast. The room holds weights.safetensors, x
-and labels. The result are the logits, or the loss before the step.
+PEER is pytorch or onnxruntime. TYPE is f32 or, by PyTorch's autocast, bf16 or f16. weights.safetensors, x and labels are
+in ROOM. The result is the logits, or the loss before the step.
 """
 import json
 import os
@@ -19,7 +19,7 @@ MODEL, PASS = sys.argv[4:6]
 BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[6:10])
 TYPE = sys.argv[10]
 TRAIN = PASS == "train"
-TRY = sys.argv[11:] == ["try"]  # one step and no more: whether it can be done
+TRY = sys.argv[11:] == ["try"]  # takes one step and exits, to see whether the process survives
 
 
 def weights(path):
@@ -35,7 +35,7 @@ def weights(path):
 
 
 class Model:
-    """The models, by a few functions on values that whoever computes has: self.w are weights by their names in Clade."""
+    """The models, in terms of operations that subclasses define. self.w maps Clade's names of weights to values."""
 
     def conv(self, name, x, stride=1, groups=1):
         pad = self.sizes[name + ".weight"][2] // 2
@@ -100,7 +100,7 @@ class Model:
 
 
 def survives():
-    """Whether the process that tries it lives on: a child, with the same arguments and `try`."""
+    """Tries a step in a child process with the same arguments: some builds of PyTorch crash."""
     command = [sys.executable, *sys.orig_argv[1:], "try"]
     return not subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               check=False).returncode
@@ -118,10 +118,10 @@ def pytorch(arrays, x, labels):
         def __init__(self):
             super().__init__()
             self.w = {}
-            self.sizes = {name: array.shape for name, array in arrays.items()}  # numbers, also while it is traced
+            self.sizes = {name: array.shape for name, array in arrays.items()}  # integers, also while the model is traced
             for number, (name, array) in enumerate(sorted(arrays.items())):
                 tensor = peer.tensor(array)
-                if "running" not in name:  # what is no running statistic learns
+                if "running" not in name:  # all but running statistics are trained
                     tensor = torch.nn.Parameter(tensor, requires_grad=TRAIN)
                     self.register_parameter(f"p{number}", tensor)
                 else:
@@ -155,7 +155,7 @@ def pytorch(arrays, x, labels):
                 return net(x).float()
     elif not TRAIN and (TRY or survives()):
         call = torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
-    elif not TRAIN:  # so it is with 2.6 of Debian 13
+    elif not TRAIN:  # optimize_for_inference crashes PyTorch 2.6 of Debian 13
         call, how = torch.jit.freeze(torch.jit.trace(net.eval(), x)), ", frozen: optimized, its process ends"
 
     def step():
@@ -179,7 +179,7 @@ def varint(n):
 
 
 def field(number, value):
-    """Of a protocol buffer: a whole number, a float, or bytes, which texts and messages are."""
+    """A field of a protocol buffer: an integer, a float, or bytes (a text or a message)."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, float):
@@ -189,7 +189,7 @@ def field(number, value):
 
 
 class Onnx(Model):
-    """Writes the model as an ONNX file. Values are names."""
+    """Writes the model as an ONNX file; values are names."""
 
     def __init__(self, arrays):
         self.sizes = {name: array.shape for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-/* oneDNN, opened where it is installed: its functions, and tensors that go between plain layouts and its own. */
+/* oneDNN, opened at run time: loading, and tensors that are reordered between plain and preferred layouts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,16 +1,16 @@
-/* What is used of oneDNN 2 and of oneDNN 3, declared by hand. Enumerations whose numbers differ have names of their own
- * here; onednn_make.c knows both. */
+/* The used part of the C API of oneDNN 2 and oneDNN 3, declared here so that the build needs no oneDNN. Enumerations
+ * whose numbers differ between the versions have own types; onednn_make.c translates them. */
 #ifndef CLADE_CLI_BENCH_ONEDNN_H
 #define CLADE_CLI_BENCH_ONEDNN_H
 
 #include "cli/bench/bench.h"
 
 enum { DNN_RANK = 6, DNN_TENSORS = 3 };
-/* How a tensor lies: by a tag, or by strides. */
+/* Layout of a tensor: a tag or strides. */
 typedef enum dnn_tag {
   DNN_STRIDES,
-  DNN_ANY,   /* as the primitive likes best */
-  DNN_PLAIN, /* dense, the last axis innermost */
+  DNN_ANY,   /* chosen by the primitive */
+  DNN_PLAIN, /* dense, last axis innermost */
   DNN_ACDB,
   DNN_ABCD16B,
   DNN_ABCD8B
@@ -20,8 +20,8 @@ typedef struct dnn_md {
   dnn_tag tag;
   int64_t dims[DNN_RANK], strides[DNN_RANK];
 } dnn_md;
-typedef const void *dnn_own;           /* a memory descriptor of the library's, owned by a primitive's */
-typedef struct dnn_object *dnn_object; /* engines, streams, memories, descriptors of primitives, primitives */
+typedef const void *dnn_own;           /* a memory descriptor of the library, owned by a primitive's descriptor */
+typedef struct dnn_object *dnn_object; /* engine, stream, memory, descriptor of a primitive, or primitive */
 typedef struct dnn_arg {
   int arg;
   dnn_object memory;
@@ -49,13 +49,14 @@ enum {
   DNN_Q_DIFF_WEIGHTS,
   DNN_Q_DST,
   DNN_Q_DIFF_DST,
-  DNN_Q_ARG = 255, /* its index: an argument */
+  DNN_Q_ARG = 255, /* the argument is selected by the index */
   DNN_POOL_MAX = 0x1ff,
   DNN_POOL_MEAN = 0x3ff
 };
 #define DNN_ALLOCATE ((void *)-1)
 
-/* The functions that are there once bench_dnn_load has given NULL; all but a few return 0 for success. */
+/* Functions of the library, valid after bench_dnn_load. Those that return int return 0 for success, except isa and
+ * threads. */
 typedef struct dnn_functions {
   int (*isa)(void);
   int (*engine_create)(dnn_object *, int kind, size_t index);
@@ -80,7 +81,7 @@ typedef struct dnn_functions {
 extern dnn_functions bench_dnn;
 
 /* ---- onednn_make.c ---- */
-/* What a primitive computes, and of which tensors: each forward one is followed by its derivatives. */
+/* The operation of a primitive and its tensors. Each forward operation is followed by its derivatives. */
 typedef enum dnn_kind {
   DNN_CONV,         /* x, w, y */
   DNN_CONV_DATA,    /* dx, w, dy */
@@ -92,44 +93,45 @@ typedef enum dnn_kind {
   DNN_POOL, /* x, y */
   DNN_POOL_GRAD,
   DNN_ADD,     /* x */
-  DNN_PRODUCT, /* x, w, y: an inner product, w transposed */
+  DNN_PRODUCT, /* x, w, y: an inner product with w transposed */
   DNN_MATMUL   /* a, b, c */
 } dnn_kind;
 typedef struct dnn_work {
   dnn_kind kind;
-  bool train; /* the forward pass keeps what its derivative needs */
+  bool train; /* the forward pass keeps what the derivative needs */
   int algorithm;
   dnn_md md[DNN_TENSORS];
-  int64_t strides[3], more[3], kernel[3], pads[3]; /* more: places that are left out between those of a window */
+  int64_t strides[3], more[3], kernel[3], pads[3]; /* more: dilation minus 1, as oneDNN counts */
 } dnn_work;
-/* A descriptor of its primitive; of a derivative's, beside the forward one. false: refused. */
+/* Creates the descriptor of a primitive; a derivative's also needs the forward one, made here. false: oneDNN
+ * refused. */
 bool bench_dnn_make(const dnn_work *work, dnn_object *out);
-/* The library's descriptor of a tensor while it is open. */
+/* A memory descriptor of the library; close it with bench_dnn_close. */
 typedef struct dnn_open {
-  int64_t room[256]; /* version 2's: 696 bytes in 2.6 */
-  dnn_object object; /* version 3's */
+  int64_t room[256]; /* storage of version 2's dnnl_memory_desc_t, 696 bytes in oneDNN 2.6 */
+  dnn_object object; /* version 3's object */
   dnn_own md;
 } dnn_open;
 bool bench_dnn_open(const dnn_md *md, dnn_open *out);
 void bench_dnn_close(dnn_open *open);
-const char *bench_dnn_load_version(void); /* NULL, or the reason; then bench_dnn is filled */
+const char *bench_dnn_load_version(void); /* fills bench_dnn; returns NULL, or the reason of the failure */
 
 /* ---- onednn.c ---- */
-const char *bench_dnn_load(const bench_job *job);       /* NULL, or the reason */
-void bench_dnn_tell(dnn_object desc, bench_side *side); /* kernel, instruction set, threads */
-/* The faster of two contestants, each of which may be NULL, or the first; the other one is released. */
+const char *bench_dnn_load(const bench_job *job);       /* returns NULL, or the reason of the failure */
+void bench_dnn_tell(dnn_object desc, bench_side *side); /* fills in kernel, instruction set and threads */
+/* Returns the faster of two contestants and releases the other. A contestant may be NULL. */
 void *bench_dnn_faster(void *first, void *second, clade_status (*call)(void *), void (*release)(void *));
 
-/* A tensor in a plain layout, and the same in the one that a primitive wants. */
+/* A tensor in a plain layout and in the layout that a primitive wants. */
 typedef struct dnn_tensor {
-  dnn_object plain, own, in, out; /* own: plain itself where the layout is the same; in, out: reorders, or NULL */
-  float *data;                    /* plain's */
+  dnn_object plain, own, in, out; /* own: may be `plain`; in, out: reorders, or NULL */
+  float *data;                    /* memory of `plain` */
   size_t elements;
   const float *from; /* NULL: a result */
 } dnn_tensor;
-/* `from` is copied now. false: oneDNN or memory failed. */
+/* Copies `from`. false: oneDNN failed or memory is exhausted. */
 bool bench_dnn_tensor(dnn_tensor *t, const dnn_md *plain, dnn_own own, size_t elements, const float *from);
-bool bench_dnn_move(dnn_object reorder, dnn_object from, dnn_object to); /* waits; NULL reorder: nothing to do */
+bool bench_dnn_move(dnn_object reorder, dnn_object from, dnn_object to); /* waits; a NULL reorder does nothing */
 void bench_dnn_tensor_free(dnn_tensor *t);
 
 #endif

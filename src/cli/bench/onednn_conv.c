@@ -1,4 +1,4 @@
-/* Convolutions by oneDNN: in the layouts that it likes best, or from and to plain ones, by the faster of two ways. */
+/* Convolutions by oneDNN: in preferred layouts, or with plain operands and results by the faster of two methods. */
 #include <stdio.h>
 
 #include "cli/bench/conv.h"
@@ -6,16 +6,16 @@
 
 typedef struct contestant {
   const bench_conv_work *work;
-  bool plain; /* plain to plain: reorders are timed */
+  bool plain; /* plain operands and results; reorders are timed */
   dnn_object desc, primitive;
-  dnn_tensor *tensors[BENCH_ROLES]; /* one for each call; a weight that is read is one */
+  dnn_tensor *tensors[BENCH_ROLES]; /* one for each call; a weight that is read exists once */
 } contestant;
 
 static dnn_tensor *tensor_of(const contestant *s, int role, int64_t call) {
   return &s->tensors[role][bench_conv_count(s->work, role) > 1 ? call : 0];
 }
 
-/* What each pass calls x, w and y: arguments and queries. */
+/* Arguments and queries for x, w and y in each pass. */
 static const int args[3][BENCH_ROLES] = {{DNN_SRC, DNN_WEIGHTS, DNN_DST},
                                          {DNN_DIFF_SRC, DNN_WEIGHTS, DNN_DIFF_DST},
                                          {DNN_SRC, DNN_DIFF_WEIGHTS, DNN_DIFF_DST}};
@@ -23,7 +23,7 @@ static const int queries[3][BENCH_ROLES] = {{DNN_Q_SRC, DNN_Q_WEIGHTS, DNN_Q_DST
                                             {DNN_Q_DIFF_SRC, DNN_Q_WEIGHTS, DNN_Q_DIFF_DST},
                                             {DNN_Q_SRC, DNN_Q_DIFF_WEIGHTS, DNN_Q_DIFF_DST}};
 
-/* `plain`, or in whatever layout it likes. Weights of groups have an axis more. */
+/* plain: dense; otherwise DNN_ANY. Weights of groups have an additional leading axis. */
 static dnn_md describe(const bench_conv_work *w, int role, bool plain) {
   clade_shape s = w->shape[role];
   if (role == BENCH_W && w->groups > 1) {
@@ -90,7 +90,7 @@ static contestant *contestant_new(const bench_conv_work *w, bool plain, bool pla
   return NULL;
 }
 
-/* Operands as if just computed: in its own layouts, or in plain ones where the reorders count. */
+/* Restores the operands: in preferred layouts, or in plain ones if reorders are timed. */
 static clade_status refresh(void *state) {
   contestant *s = state;
   for (int role = 0; role < BENCH_ROLES; role++)
@@ -134,7 +134,7 @@ static clade_status read_result(void *state, int index, float *result) {
   return CLADE_OK;
 }
 
-/* Plain images may go into a kernel that takes them as they are, or be reordered before and after a better one. */
+/* Plain images are either taken by the primitive directly, or reordered before and after a faster one. */
 static contestant *faster_plain(const bench_conv_work *w) {
   contestant *reordered = contestant_new(w, true, false), *direct = contestant_new(w, true, true);
   return bench_dnn_faster(reordered, direct, call, release);

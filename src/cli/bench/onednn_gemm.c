@@ -1,5 +1,5 @@
-/* Matrix products by oneDNN: weights in the layout that its kernel likes best, packed once; whatever is no weight lies
- * as a program has it. Of its two kinds of product the faster one. */
+/* Matrix products by oneDNN, by the faster of matmul and inner product. Weights are reordered once to the preferred
+ * layout; other operands stay plain. */
 #include <stdio.h>
 
 #include "cli/bench/gemm.h"
@@ -22,8 +22,8 @@ static int type_of(clade_dtype t) {
                            : DNN_U8;
 }
 
-/* As it lies in memory, or as the primitive likes it. `layer`: as an inner product has it, without batches and with the
- * weights' axes in the other order. */
+/* any: the primitive chooses the layout. layer: as an inner product expects it, without a batch axis and with the
+ * axes of B swapped. */
 static dnn_md describe(const bench_gemm_work *w, int role, int type, bool any, bool layer) {
   const int64_t rows = role == B ? w->k : w->m, columns = role == A ? w->k : w->n;
   const bool trans = (role == A && w->trans_a) || (role == B && w->trans_b), other = layer && role == B;

@@ -1,5 +1,5 @@
-/* oneDNN's functions, of version 2 or 3, and descriptors of primitives by either: 2 fills a structure for each
- * operation and makes a descriptor of it, 3 has a function for each. */
+/* Loads oneDNN 2 or 3 and creates descriptors of primitives. Version 2 fills a structure for each operation and
+ * creates a descriptor of it; version 3 has one function for each operation. */
 #include <stdio.h>
 
 #include "cli/bench/onednn.h"
@@ -11,7 +11,7 @@ enum { GLOBAL_STATISTICS = 1, SCALE_AND_SHIFT_2 = 2, SCALE_3 = 2, SHIFT_3 = 4 };
 enum { RELU_2 = 0x1f, RELU_3 = 0x20 };
 static const float epsilon = 1e-5f;
 
-typedef struct operation_2 { /* of any operation: 5976 bytes in 2.6 */
+typedef struct operation_2 { /* storage of any operation's descriptor, at most 5976 bytes in oneDNN 2.6 */
   int64_t room[2048];
 } operation_2;
 
@@ -123,7 +123,7 @@ static const clade__symbol symbols[] = {{"dnnl_get_effective_cpu_isa", &bench_dn
                                         {"omp_set_num_threads", &bench_dnn.set_threads},
                                         {"omp_get_max_threads", &bench_dnn.threads}};
 
-/* Newest first. A library's name tells its version: oneDNN's own, and Debian's. */
+/* Newest first. The file's name determines the version: upstream's name and Debian's. */
 static const struct {
   int version;
   const char *file;
@@ -132,7 +132,7 @@ static const struct {
 } versions[] = {{3, "libdnnl.so.3", CLADE_COUNT(symbols_3), symbols_3},
                 {3, "libdnnl.so.3.6", CLADE_COUNT(symbols_3), symbols_3},
                 {2, "libdnnl.so.2", CLADE_COUNT(symbols_2), symbols_2}};
-static int version; /* that is open; 0: none */
+static int version; /* of the open library; 0: none */
 
 const char *bench_dnn_load_version(void) {
   static const char packages[] = "libdnnl2 (Debian 12) or libdnnl3.6 (Debian 13)";
@@ -174,7 +174,7 @@ void bench_dnn_close(dnn_open *open) {
 }
 
 /* ---- primitives ---- */
-/* The forward one beside which a derivative is asked for; of a forward one itself. */
+/* The forward operation of a derivative; other kinds are their own. */
 static dnn_kind forward_of(dnn_kind kind) {
   switch (kind) {
   case DNN_CONV_DATA:

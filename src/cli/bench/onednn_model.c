@@ -1,5 +1,5 @@
-/* oneDNN's best for a model: each distinct layer by a primitive of its own in the layouts that it likes best, timed by
- * itself and counted as often as it is there. Which layers there are is read from Clade's graph as it was built. */
+/* A lower bound of oneDNN's time for a model: each distinct layer, read from Clade's unoptimized graph, runs as a
+ * primitive in its fastest layout. The time is the sum over all layers, each counted as often as it occurs. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ typedef enum kind {
   PRODUCT
 } kind;
 
-/* Compared by its bytes. */
+/* compared by its bytes */
 typedef struct spec {
   int64_t kind, pass, n, c, h, w, out, kernel, stride, pad, groups, k;
 } spec;
@@ -42,7 +42,7 @@ typedef struct contestant {
   double seconds;
 } contestant;
 
-/* ---- from a node to a layer ---- */
+/* ---- layers of a graph ---- */
 static void images(const clade_shape *s, spec *out) {
   out->n = s->dim[0], out->c = s->dim[1];
   out->h = s->dim[2], out->w = s->dim[3];
@@ -67,7 +67,8 @@ static bool pooling(const clade_node *n, kind kind, spec *out) {
   return true;
 }
 
-/* Images and a value for each channel: of the several programs of a normalization the one that reads a convolution. */
+/* Elementwise nodes on images. A normalization has several nodes with a value for each channel; only the one that
+ * reads a convolution counts. */
 static bool elementwise(const clade_node *n, bool after_conv, bool derivative, spec *out) {
   const clade_shape *y = &n->out[0].shape;
   bool same = n->n_in == 2 && clade_shape_equal(&n->in[0].shape, &n->in[1].shape);
@@ -129,7 +130,7 @@ static bool collect(contestant *s, const clade_graph *g) {
   return true;
 }
 
-/* ---- from a layer to a primitive ---- */
+/* ---- primitives of layers ---- */
 static bool conv_desc(const spec *l, dnn_object *out) {
   bench_conv_work w = {
       .pass = (bench_pass)l->pass,
@@ -174,7 +175,7 @@ static bool product_desc(const spec *l, dnn_object *out) {
   return bench_dnn_make(&work, out);
 }
 
-/* `layout`: one of those that are tried. What says its own layouts knows the first only. */
+/* layout: index of the layout to try. Convolutions and products choose their layouts themselves and are tried once. */
 static bool describe(const spec *l, int layout, bool train, dnn_object *out) {
   static const dnn_tag tags[LAYOUTS] = {DNN_ABCD8B, DNN_ABCD16B, DNN_ACDB, DNN_PLAIN};
   static const dnn_kind kinds[] = {[NORM] = DNN_NORM, [NORM_TRAIN] = DNN_NORM,     [NORM_GRAD] = DNN_NORM_GRAD,
@@ -196,7 +197,7 @@ static void forget(layer *l) {
   l->primitive = l->desc = NULL;
 }
 
-/* Memory for whatever the primitive wants, filled with small numbers. */
+/* Allocates memory for every argument of the primitive and fills it with small numbers. */
 static bool equip(layer *l) {
   static const int all[MOST_ARGS] = {1, 2, 17, 33, 49, 50, 51, 52, 64, 129, 145, 161, 41, 169, 255, 256};
   for (int i = 0; i < MOST_ARGS; i++) {
@@ -209,7 +210,7 @@ static bool equip(layer *l) {
     if (bench_dnn.memory_create(&arg->memory, md, bench_dnn.engine, DNN_ALLOCATE)) return false;
     l->n_args++;
     if (bench_dnn.memory_data(arg->memory, &data)) return false;
-    memset(data, all[i] == 64 ? 0 : 0x3c, bytes); /* a workspace holds places */
+    memset(data, all[i] == 64 ? 0 : 0x3c, bytes); /* argument 64 is the workspace, which holds indices */
   }
   return true;
 }
@@ -221,7 +222,7 @@ static bool make(layer *l, int layout, bool train) {
   return false;
 }
 
-/* The median of a few calls. */
+/* Median of a few calls after a warm-up call. */
 static double seconds_of(const layer *l) {
   double seconds[CALLS];
   for (int i = -1; i < CALLS; i++) {

@@ -1,4 +1,4 @@
-/* clade bench op: ops that wait for memory, in turns with a copy of as many bytes. */
+/* clade bench op: memory-bound ops, taking turns with a copy of the same number of bytes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 enum { SAMPLES = 4000, ENDS = 64 };
 
-/* Results that are looked at: all, or the first, the last and some between. */
+/* Index of the i-th result to check: all results, or the first, the last and some between. */
 static int64_t place_of(int64_t n, int64_t i) {
   if (n <= SAMPLES) return i;
   if (i < ENDS) return i;
@@ -42,7 +42,7 @@ static clade_status clade_side(const bench_job *job, const bench_op_work *w, ben
     status = clade_val_type(c->graph, result, &type);
     if (status == CLADE_OK) status = clade_shape_elements(&type.shape, &elements);
     if (status == CLADE_OK && !c->assigned) clade_output(c->graph, "y0", result);
-    if (clade_graph_status(c->graph)) status = CLADE_OK; /* compiling tells that one */
+    if (clade_graph_status(c->graph)) status = CLADE_OK; /* the compilation reports the error */
   }
   c->out = (clade_type){.dtype = w->dtype};
   c->out_elements = (size_t)elements;

@@ -1,4 +1,4 @@
-/* Ops that wait for memory: how each is built, what its results are, and how much it has to move. */
+/* Memory-bound ops of `clade bench op`: how to build each, its expected results, and how many bytes it moves. */
 #include <math.h>
 
 #include "cli/bench/op.h"
@@ -6,7 +6,7 @@
 const bench_key bench_op_keys[] = {
     {"n", 1, 1 << 20, 1}, {"c", 1, 1 << 20, 1}, {"h", 1, 1 << 28, 0}, {"w", 1, 1 << 28, 0}, {0}};
 
-/* 64 MiB of f32 each. */
+/* x has 64 MiB in f32. */
 const char bench_op_lines[] = "relu n=16 c=64 h=128 w=128\n"
                               "gelu n=16 c=64 h=128 w=128\n"
                               "relu_grad n=16 c=64 h=128 w=128\n"
@@ -83,16 +83,16 @@ static double a_at(const bench_op_work *w, int64_t i) { return (double)w->a[i]; 
 static double b_at(const bench_op_work *w, int64_t i) { return (double)w->b[i]; }
 static int64_t channel_of(const bench_op_work *w, int64_t i) { return i / (w->h * w->w) % w->c; }
 
-/* dx of y = f(x), where dy is b's beginning. */
+/* dx of y = f(x); dy is the beginning of b. */
 static clade_val derived(const bench_op_work *w, bench_clade *c, clade_val x, clade_val y) {
   clade_type type;
   clade_val dx = {0};
   if (clade_val_type(c->graph, y, &type)) return dx;
   clade_val dy = second(w, c, type.shape);
-  (void)clade_gradients(c->graph, y, dy, 1, &x, &dx); /* an error stays in the graph */
+  (void)clade_gradients(c->graph, y, dy, 1, &x, &dx); /* the error stays in the graph */
   return dx;
 }
-/* Of a step of training: its result is wanted too. */
+/* As in a training step, the result of the forward pass is needed too. */
 static clade_val stepped(const bench_op_work *w, bench_clade *c, clade_val x, clade_val y) {
   clade_output(c->graph, "y", y);
   return derived(w, c, x, y);
@@ -131,9 +131,9 @@ static clade_val bias_last(const bench_op_work *w, bench_clade *c) {
 }
 static double bias_last_of(bench_op_work *w, int64_t i) { return a_at(w, i) + b_at(w, i % w->w); }
 
-/* ---- pooling: windows of 2 x 2, or of 3 x 3 with stride 2 and a frame of one ---- */
+/* ---- pooling: windows of 2 x 2, or of 3 x 3 with stride 2 and padding 1 ---- */
 typedef struct window {
-  int64_t plane, y, x; /* where it begins */
+  int64_t plane, y, x; /* coordinates of the window's first element */
 } window;
 static window window_of(const bench_op_work *w, int64_t i, int64_t pad, int64_t kernel) {
   int64_t oh = (w->h + 2 * pad - kernel) / 2 + 1, ow = (w->w + 2 * pad - kernel) / 2 + 1;
@@ -162,7 +162,7 @@ static clade_val max_pool3_grad(const bench_op_work *w, bench_clade *c) {
   clade_val x = first(w, c, image(w));
   return derived(w, c, x, clade_max_pool2d(c->graph, x, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}));
 }
-/* The first of equal ones in the window. */
+/* Index of the largest element of a window; the first one of equal elements. */
 static int64_t first_largest(const bench_op_work *w, window at, int64_t kernel) {
   double best = largest(w, at, kernel);
   for (int64_t y = CLADE_MAX(at.y, 0); y < CLADE_MIN(at.y + kernel, w->h); y++)
@@ -170,7 +170,7 @@ static int64_t first_largest(const bench_op_work *w, window at, int64_t kernel) 
       if (a_at(w, (at.plane * w->h + y) * w->w + x) >= best) return (at.plane * w->h + y) * w->w + x;
   return -1;
 }
-/* What windows of stride 2 that cover pixel i give it. */
+/* Gradient of pixel i: the sum over all windows of stride 2 whose maximum it is. */
 static double pooled_grad(const bench_op_work *w, int64_t i, int64_t pad, int64_t kernel) {
   int64_t oh = (w->h + 2 * pad - kernel) / 2 + 1, ow = (w->w + 2 * pad - kernel) / 2 + 1;
   int64_t plane = i / (w->h * w->w), y = i / w->w % w->h + pad, x = i % w->w + pad;
@@ -237,7 +237,7 @@ static clade_val log_softmax_channels(const bench_op_work *w, bench_clade *c) {
   return clade_log_softmax(c->graph, first(w, c, image(w)), 1);
 }
 static double log_softmax_channels_of(bench_op_work *w, int64_t i) { return log(softmax_channels_of(w, i)); }
-/* dx = y (dy - sum dy y); of the logarithm dy - y sum dy. */
+/* softmax: dx = y (dy - sum(dy y)); log_softmax: dx = dy - y sum(dy). */
 static clade_val softmax_grad(const bench_op_work *w, bench_clade *c) {
   clade_val x = first(w, c, matrix(w));
   return stepped(w, c, x, clade_softmax(c->graph, x, -1));
@@ -256,9 +256,9 @@ static double log_softmax_grad_of(bench_op_work *w, int64_t i) {
   return b_at(w, i) - softmax_of(w, i) * sum_of(w->b + i / w->w * w->w, w->w);
 }
 
-/* ---- normalization of runs of n elements; the weights begin as ones and zeros ---- */
+/* ---- normalization over n contiguous elements; the weights are ones and zeros ---- */
 typedef struct run {
-  double mean, scale, slope, slope_x; /* and means of dy and of dy times the normalized x */
+  double mean, scale, slope, slope_x; /* slope, slope_x: means of dy, and of dy times the normalized x */
 } run;
 static run run_of(const bench_op_work *w, int64_t i, int64_t n, bool rms) {
   const float *x = w->a + i / n * n, *dy = w->b + i / n * n;
@@ -281,7 +281,7 @@ static double normal_grad(const bench_op_work *w, int64_t i, int64_t n, bool rms
   return r.scale * (b_at(w, i) - r.slope - (a_at(w, i) - r.mean) * r.scale * r.slope_x);
 }
 static int64_t plane_of(const bench_op_work *w) { return w->h * w->w; }
-static int64_t group_of(const bench_op_work *w) { return w->c % 8 == 0 ? w->c / 8 : w->c; } /* channels in one */
+static int64_t group_of(const bench_op_work *w) { return w->c % 8 == 0 ? w->c / 8 : w->c; } /* channels in a group */
 static clade_val layer_norm(const bench_op_work *w, bench_clade *c) {
   return clade_nn_layer_norm(c->graph, "ln", first(w, c, matrix(w)));
 }
@@ -322,7 +322,7 @@ static clade_val instance_norm_grad(const bench_op_work *w, bench_clade *c) {
 }
 static double instance_norm_grad_of(bench_op_work *w, int64_t i) { return normal_grad(w, i, plane_of(w), false); }
 
-/* ---- batch normalization; its weights begin as ones and zeros ---- */
+/* ---- batch normalization; the weights are ones and zeros ---- */
 static clade_val batch_norm(const bench_op_work *w, bench_clade *c) {
   return clade_nn_batch_norm(c->graph, "bn", first(w, c, image(w)));
 }
@@ -331,7 +331,7 @@ static clade_val batch_norm_train(const bench_op_work *w, bench_clade *c) {
   clade_graph_train(c->graph, true);
   return batch_norm(w, c);
 }
-/* Mean and deviation of each channel, and the means of dy and dy times the normalized x. */
+/* For each channel: mean and 1 / deviation of x, and the means of dy and of dy times the normalized x. */
 static void channels(bench_op_work *w) {
   int64_t plane = w->h * w->w, each = w->n * plane;
   for (int64_t ch = 0; ch < w->c; ch++) {
@@ -390,7 +390,7 @@ static double channel_sum(bench_op_work *w, int64_t i) {
 static clade_val sum_channels(const bench_op_work *w, bench_clade *c) {
   return clade_sum(c->graph, first(w, c, image(w)), .n_axes = 1, .axes = {1});
 }
-/* Element `each` of result i. */
+/* Element `each` of the channels that result i reduces. */
 static double beside(const bench_op_work *w, int64_t i, int64_t each) {
   int64_t plane = w->h * w->w;
   return a_at(w, (i / plane * w->c + each) * plane + i % plane);
@@ -431,7 +431,7 @@ static double nhwc_of(bench_op_work *w, int64_t i) {
   int64_t ch = i % w->c, pixel = i / w->c % (w->h * w->w), n = i / (w->c * w->h * w->w);
   return a_at(w, (n * w->c + ch) * w->h * w->w + pixel);
 }
-/* Of n sentences of c words h heads of w numbers. */
+/* Attention's transpose of n sentences of c words, each with h heads of w numbers. */
 static clade_val heads(const bench_op_work *w, bench_clade *c) {
   return clade_transpose(c->graph, first(w, c, image(w)), 4, (int[]){0, 2, 1, 3});
 }
@@ -439,7 +439,7 @@ static double heads_of(bench_op_work *w, int64_t i) {
   int64_t in = i % w->w, word = i / w->w % w->c, head = i / (w->w * w->c) % w->h, n = i / (w->w * w->c * w->h);
   return a_at(w, ((n * w->c + word) * w->h + head) * w->w + in);
 }
-/* Two halves of the images' channels side by side again. */
+/* Concatenates two tensors with half of the channels each. */
 static int64_t half(const bench_op_work *w) { return CLADE_MAX(w->c / 2, 1); }
 static clade_shape half_image(const bench_op_work *w) { return CLADE_SHAPE(w->n, half(w), w->h, w->w); }
 static clade_val concat(const bench_op_work *w, bench_clade *c) {
@@ -498,7 +498,7 @@ static double gather_grad_of(bench_op_work *w, int64_t i) {
 }
 static clade_val gather_columns(const bench_op_work *w, bench_clade *c) {
   int64_t n = CLADE_MIN(w->w, rows_of(w));
-  for (int64_t i = 0; i < n; i++) w->ids[i] = (int32_t)(w->ids[i] % w->w); /* columns that there are */
+  for (int64_t i = 0; i < n; i++) w->ids[i] = (int32_t)(w->ids[i] % w->w); /* valid column numbers */
   clade_val picked = numbers(w, c, n);
   return clade_gather(c->graph, first(w, c, matrix(w)), picked, .axis = 1);
 }
@@ -507,7 +507,7 @@ static double gather_columns_of(bench_op_work *w, int64_t i) {
   return a_at(w, i / n * w->w + w->ids[i % n]);
 }
 
-/* ---- updates: of a parameter whose gradient is b ---- */
+/* ---- updates of a parameter whose gradient is b ---- */
 static clade_val update(const bench_op_work *w, bench_clade *c, clade_optimizer optimizer) {
   clade_val p = bench_parameter(c, "a", w->dtype, matrix(w), w->raw_a);
   clade_val loss = clade_sum(c->graph, clade_mul(c->graph, p, second(w, c, matrix(w))));
@@ -520,13 +520,13 @@ static clade_val momentum(const bench_op_work *w, bench_clade *c) {
   return update(w, c, clade_sgd(.lr = 0.1, .momentum = 0.9));
 }
 static clade_val adam(const bench_op_work *w, bench_clade *c) { return update(w, c, clade_adam(.lr = 0.1)); }
-static double adam_of(bench_op_work *w, int64_t i) { /* after one step */
+static double adam_of(bench_op_work *w, int64_t i) { /* after the first step */
   return a_at(w, i) - 0.1 * b_at(w, i) / (fabs(b_at(w, i)) + 1e-8);
 }
 static clade_val adamw(const bench_op_work *w, bench_clade *c) { return update(w, c, clade_adamw(.lr = 0.1)); }
 static double adamw_of(bench_op_work *w, int64_t i) { return adam_of(w, i) - 0.1 * 0.01 * a_at(w, i); }
 
-/* Sums of x are allowed the error of a random walk of 2^24 steps. */
+/* The errors allowed for sums over x are those of a random walk of 2^24 steps. */
 const bench_op bench_op_table[] = {
     {"relu", "eltwise", 2, relu, relu_of, 0, BENCH_COPY},
     {"gelu", "eltwise", 2, gelu, gelu_of, 1e-6, BENCH_COPY},

@@ -1,4 +1,4 @@
-/* OpenBLAS as a contestant: the calls that a program would make, on copies of the same numbers. */
+/* OpenBLAS as a contestant, with copies of the same operands. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ static clade_status refresh(void *state) {
   return CLADE_OK;
 }
 
-/* A product with a vector is sgemv's: it is the faster one there. */
+/* A product with a vector uses sgemv, the faster routine. */
 static void multiply(const bench_gemm_work *w, const float *a, const float *b, float *c) {
   int m = (int)w->m, n = (int)w->n, k = (int)w->k;
   if (w->m == 1)
@@ -113,6 +113,6 @@ const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, be
   side->threads = blas.threads();
   snprintf(side->kernel, sizeof side->kernel, "%s", work->m == 1 || work->n == 1 ? "sgemv" : "sgemm");
   snprintf(side->isa, sizeof side->isa, "%s%s", blas.core(),
-           getenv("OPENBLAS_CORETYPE") ? " by OPENBLAS_CORETYPE" : ""); /* which may be less than the processor has */
+           getenv("OPENBLAS_CORETYPE") ? " by OPENBLAS_CORETYPE" : ""); /* may be less than the processor supports */
   return NULL;
 }

@@ -1,4 +1,5 @@
-/* Libraries that others made, opened where they are installed: nothing of them is needed to build or to run Clade. */
+/* Libraries of others, opened at run time; neither the build nor the other commands need them. Also the number and
+ * use of processors. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ int bench_threads(const bench_job *job) {
   return job->info.device_class == CLADE_CPU ? (int)job->info.compute_units : bench_processors(NULL, 0);
 }
 
-/* Ticks of all processors since the start: all, and idle ones. */
+/* Clock ticks of all processors since boot: total and idle. */
 static bool ticks(double *all, double *idle) {
   double t[8] = {0};
   FILE *file = fopen("/proc/stat", "r");

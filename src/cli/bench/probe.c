@@ -1,5 +1,5 @@
-/* What a device can do at the most, by kernels written for nothing else: multiply-adds in registers, copies, reads.
- * They are ops of our own through the public contract. */
+/* Measures the limits of a device: multiply-adds in registers, copies and reads. The kernels belong to custom ops
+ * that use the public interface. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static const char bounds_source[] =
     "}\n"
     "#endif\n"
     "#undef PUT\n"
-    "#ifdef WANT_bench_read\n" /* from end to end, asked for ahead */
+    "#ifdef WANT_bench_read\n" /* contiguous, with prefetch */
     "KERNEL(bench_read)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
     "  USE(const float, x);\n"
     "  USE(float, y);\n"
@@ -69,7 +69,7 @@ static const char bounds_source[] =
 
 enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPY_TURNS, COPIES };
 enum { CHAINS = CLADE__MEASURE_CHAINS, GROUP = CLADE__MEASURE_GROUP, SAMPLES = 7, COPY_BYTES = 64 << 20 };
-static const float scale = 0.5f, add = 1; /* every chain ends at 2 */
+static const float scale = 0.5f, add = 1; /* every chain converges to 2 */
 
 static clade_status same(clade_node *n) {
   n->out[0] = n->in[0];
@@ -118,8 +118,8 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
 /* ---- copies ---- */
 typedef struct copy_attrs {
   int32_t by;    /* COPY_… */
-  int32_t width; /* of rows that lie at random, in vectors of 16; 0: in order */
-  int32_t times; /* how often each vector is written; 0: nothing is */
+  int32_t width; /* row length in vectors of 16, for rows at random places; 0: contiguous */
+  int32_t times; /* how often each vector is written; 0: read only */
 } copy_attrs;
 static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1},
                                         {"width", CLADE_ATTR_I32, offsetof(copy_attrs, width), 1},
@@ -166,7 +166,7 @@ static const clade_op copy_op = {.size = sizeof(clade_op),
                                  .infer = infer_copy,
                                  .impls = copy_impls,
                                  .source = clade__measure_source};
-/* What copies nothing, or not in order. */
+/* Reads, spreads, and copies of rows at random places. */
 static const clade_op bound_op = {.size = sizeof(clade_op),
                                   .name = "bench.bound",
                                   .min_in = 1,
@@ -178,7 +178,7 @@ static const clade_op bound_op = {.size = sizeof(clade_op),
                                   .impls = copy_impls,
                                   .source = bounds_source};
 
-/* ---- a probe: one node from x to y0, called a few times ---- */
+/* ---- a probe: a graph of one node from x to y0, called a few times ---- */
 typedef struct probe {
   const clade_op *op;
   const void *attrs;
@@ -229,7 +229,7 @@ static void probe_free(probe *p) {
   clade__free(p->y);
 }
 
-/* The fastest of a few: a peak is what nothing is above. */
+/* Uses the fastest of a few calls: a peak is an upper limit. */
 static clade_status fma_peak(const bench_job *job, probe *p, rounds_attrs *attrs, double *peak) {
   double flops = 2.0 * CHAINS * (double)p->elements;
   int32_t most = job->info.max_passes ? (int32_t)job->info.max_passes / 2 : 1 << 26;
@@ -289,12 +289,12 @@ clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t byt
                 [BENCH_SPREAD] = {"spread", "a kernel that writes what it reads four times", 4}};
   copy_attrs attrs;
   probe p;
-  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
+  memset(&attrs, 0, sizeof attrs); /* padding included: attributes are compared and hashed by their bytes */
   attrs.by = job->copy;
   attrs.width = kind == BENCH_ROWS ? (int32_t)(line / BENCH_LINE) : 0;
   attrs.times = bounds[kind].times;
   size_t elements = bytes / (size_t)(1 + attrs.times) / sizeof(float);
-  /* its contents do not matter, but pages that were never written are all the same one */
+  /* Random contents: pages that were never written are all mapped to one page of zeros. */
   clade_status status =
       probe_new(&p, kind == BENCH_COPY ? &copy_op : &bound_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
   if (status == CLADE_OK) status = probe_side(job, &p, side);

@@ -1,5 +1,5 @@
-/* PyTorch and ONNX Runtime as contestants: a Python process that takes a step whenever it is told to, and sleeps
- * between. What it reads lies in a directory of its own, its room. */
+/* PyTorch and ONNX Runtime as contestants: a Python process that takes a step on request and sleeps in between. Its
+ * files are in a temporary directory, the room. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static void clear_room(contestant *s) {
 static void release(void *state) {
   contestant *s = state;
   int status;
-  if (s->to) fclose(s->to); /* it ends when nothing more can come */
+  if (s->to) fclose(s->to); /* the process ends at the end of its input */
   if (s->from) fclose(s->from);
   if (s->pid > 0)
     while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR) {}
@@ -126,8 +126,8 @@ static bool imports(const char *python, const char *module) {
   return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-/* The one that the user names; else Debian's own first, which knows Debian's packages. Looked for once: to import takes
- * seconds. */
+/* Python that can import the peer's module: CLADE_BENCH_PYTHON, then Debian's, which sees Debian's packages. The
+ * result is kept, because an import takes seconds. */
 static const char *python_with(int peer) {
   static const char *found[CLADE_COUNT(peers)];
   static bool looked[CLADE_COUNT(peers)];
@@ -186,7 +186,7 @@ const char *bench_python(const bench_job *job, const char *peer, const bench_scr
   if (!python) return peers[i].get_it;
   contestant *s = clade__new(1, sizeof *s);
   if (!s) return "there is no memory for it";
-  signal(SIGPIPE, SIG_IGN); /* where it ends early, writing fails */
+  signal(SIGPIPE, SIG_IGN); /* a write to an ended process then fails */
   s->name = peers[i].name;
   s->results = script->results;
   *side = (bench_side){.name = peer,
@@ -213,7 +213,7 @@ void bench_script_say(bench_script *script, const char *format, ...) {
   va_end(values);
 }
 
-/* KEY=VALUE of each word of a text. */
+/* Appends an argument for each word of a text. */
 static void say_words(bench_script *script, const char *text) {
   for (size_t n; text += strspn(text, " "), (n = strcspn(text, " ")) > 0; text += n)
     bench_script_say(script, "%.*s", (int)n, text);

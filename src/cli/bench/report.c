@@ -1,4 +1,5 @@
-/* What a benchmark tells: a line for each row as it comes, then JSON or CSV, and Google Benchmark's JSON for tools. */
+/* Output of `clade bench`: a table line for each row as it is measured, then JSON or CSV, and Google Benchmark's
+ * JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <sys/utsname.h>
@@ -14,8 +15,8 @@ static double of_copy(const bench_job *job, const bench_row *row) {
   return row->bound > 0 ? row->bound / row->seconds.median : gbs(row) * 1e9 / job->copy_bytes;
 }
 
-/* ---- for people ---- */
-/* What is told of a row: operations, images or bytes a second. */
+/* ---- the table ---- */
+/* The shown rate of a row: operations, images or bytes per second. */
 static double figure(const bench_row *row, double seconds) {
   if (row->flops > 0) return per_second(row->flops, seconds);
   return row->items > 0 ? images(row, seconds) : per_second(row->bytes, seconds);
@@ -34,7 +35,7 @@ void bench_show_device(const bench_job *job) {
 
 static bool has_own(const bench_row *row) { return !strcmp(row->group, "conv"); }
 
-/* On CPUs a launch costs little beside what it does. */
+/* On CPUs, launches cost little, so the time in kernels adds nothing. */
 static bool shows_kernels(const bench_job *job) { return job->info.device_class != CLADE_CPU; }
 
 static void show_head(bench_job *job, const bench_row *row) {
@@ -69,7 +70,7 @@ static void show_row(bench_job *job, const bench_row *row) {
     if (p->thrown) fprintf(job->to, " (%d of %d rounds thrown out)", p->thrown, p->thrown + p->kept);
   }
   fputc('\n', job->to);
-  if (job->explain && row->why) /* what was taken, before those that refused */
+  if (job->explain && row->why) /* the chosen implementation precedes the first semicolon */
     fprintf(job->to, "    %.*s\n", (int)(job->explain_all ? strlen(row->why) : strcspn(row->why, ";")), row->why);
   if (job->explain && *row->own.impl)
     fprintf(job->to, "    in its own layouts: %s, %s\n", row->own.impl, row->own.layouts);
@@ -95,7 +96,7 @@ void bench_missing(bench_job *job, const char *peer, const char *reason) {
   fprintf(stderr, "clade: without %s: %s\n", peer, reason);
 }
 
-/* ---- the summary: over all rows that a peer took part in ---- */
+/* ---- summary of each peer over all its rows ---- */
 typedef struct total {
   const char *name;
   double logs, min;

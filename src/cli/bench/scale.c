@@ -1,4 +1,4 @@
-/* clade bench scale: what a step of a training would take on many ranks, by what one takes here and a model of sums. */
+/* clade bench scale: predicts the step of a training on many ranks from a step measured here and a model of sums. */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -33,8 +33,8 @@ typedef struct scale_job {
   const char *model, *link_text;
   int64_t side;
   int ranks[MOST_COUNTS], n;
-  scale_link link; /* as it was given */
-  scale_link used; /* with the time between two looks of the library */
+  scale_link link; /* as given by --link */
+  scale_link used; /* with the library's polling interval */
   bench_model_work work;
   scale_compute compute;
 } scale_job;
@@ -101,7 +101,7 @@ static clade_status measure(scale_job *job) {
   CLADE_TRY(scale_measure(bench, &job->work, NULL, &job->compute));
   job->used = job->link;
   job->used.look = job->compute.poll;
-  job->used.latency += job->compute.poll / 2; /* what arrives between two looks waits for half of that, on average */
+  job->used.latency += job->compute.poll / 2; /* a message waits half an interval on average */
   return CLADE_OK;
 }
 
@@ -110,12 +110,12 @@ static scale_step step_of(const scale_job *job, int ranks, double wire) {
   return scale_predict(&job->used, ranks, wire, c->n, c->buckets, c->rest);
 }
 
-/* One rank sums nothing and copies nothing. */
+/* A single rank neither sums nor copies. */
 static double seconds_of(const scale_job *job, int ranks, double wire) {
   return ranks == 1 ? job->compute.alone : fmax(step_of(job, ranks, wire).seconds, job->compute.alone);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 static void show(const scale_job *job) {
   FILE *to = job->bench.to;
   const scale_link *l = &job->link;

@@ -1,4 +1,5 @@
-/* The link between ranks, as the library uses it: single messages, sums in a graph, and what adding costs. */
+/* Measures the link between ranks as the library uses it: single messages, sums in a graph, and the host's
+ * additions. */
 #include "cli/bench/scale.h"
 #include "comm/comm.h"
 
@@ -11,7 +12,7 @@ clade_status scale_add_rate(double *bytes_per_second) {
     const double start = clade__now();
     for (int i = 0; i < N; i++) sum[i] += other[i];
     seconds[k] = clade__now() - start;
-    other[0] = sum[N - 1] + 1; /* each pass is needed */
+    other[0] = sum[N - 1] + 1; /* keeps the compiler from dropping passes */
   }
   clade_status status = sum && other ? CLADE_OK : CLADE_NO_MEMORY;
   if (status == CLADE_OK) *bytes_per_second = N * sizeof *sum / bench_stat_of(TIMES, seconds).median;
@@ -21,7 +22,7 @@ clade_status scale_add_rate(double *bytes_per_second) {
 }
 
 /* ---- messages ---- */
-/* Looked for without a pause: what the link takes, not how long a thread sleeps. */
+/* Polling without a pause: the measurement excludes the time that a thread sleeps. */
 enum { PAUSE_NS = 0 };
 
 static clade_status put(clade_comm *comm, int peer, const void *data, size_t bytes) {
@@ -37,8 +38,8 @@ static clade_status get(clade_comm *comm, int peer, void *data, size_t bytes) {
 }
 
 enum { SMALL = 8, LARGE = 4 << 20, SMALL_TIMES = 101, LARGE_TIMES = 7 };
-/* What is long travels in pieces, all on their way at once, as a sum's do. A look a tenth of a millisecond late is
- * nothing to it, and ranks that share a processor get it in turn. */
+/* A long message is sent in pieces, all of them pending at once, as in a sum. A pause between polls does not matter
+ * here, and lets ranks that share a processor take turns. */
 enum { PIECE = CLADE__COMM_PIECE, PIECES = LARGE / PIECE, LARGE_PAUSE_NS = 50000 };
 
 static clade_status begin_both(clade_comm *comm, int peer, const char *out, char *in, void *requests[2 * PIECES]) {
@@ -58,7 +59,7 @@ static clade_status both(clade_comm *comm, int peer, const char *out, char *in) 
   return status;
 }
 
-/* There and back. */
+/* Ping-pong. */
 static clade_status bounce(clade_comm *comm, int peer, char *data) {
   if (comm->rank < peer) CLADE_TRY(put(comm, peer, data, SMALL));
   CLADE_TRY(get(comm, peer, data, SMALL));
@@ -67,7 +68,7 @@ static clade_status bounce(clade_comm *comm, int peer, char *data) {
 
 static clade_status pair(clade_comm *comm, int peer, char *out, char *in, scale_peer *found) {
   double seconds[SMALL_TIMES];
-  for (int i = -2; i < SMALL_TIMES; i++) { /* the first ones open the connection */
+  for (int i = -2; i < SMALL_TIMES; i++) { /* the first messages open the connection */
     const double start = clade__now();
     CLADE_TRY(bounce(comm, peer, out));
     if (i >= 0) seconds[i] = clade__now() - start;
@@ -117,14 +118,14 @@ static clade_status sum_side(const bench_job *job, clade_comm *comm, int channel
 
 static clade_status turn(clade_comm *comm, bench_side *side, int round) {
   CLADE_TRY(clade_comm_barrier(comm));
-  clade__comm_be_patient(comm, 1); /* all have compiled */
+  clade__comm_be_patient(comm, 1); /* all ranks have finished compiling: timeouts count again */
   const double start = clade__now();
   CLADE_TRY(side->call(side->state));
   if (round >= 0) side->seconds[round] = clade__now() - start;
   return CLADE_OK;
 }
 
-/* By Clade, and with a channel by the implementation, in turns. */
+/* Measures a sum by Clade and, with a channel, by the communicator's own all-reduce, in turns. */
 static clade_status sum_of(const bench_job *job, clade_comm *comm, int channel, const float *data, scale_sum *sum) {
   enum { CLADE, CARRIER, SIDES };
   bench_side sides[SIDES] = {{0}};

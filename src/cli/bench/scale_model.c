@@ -1,9 +1,9 @@
-/* The model of scale_model.h. */
+/* Implements the model of scale_model.h. */
 #include "cli/bench/scale_model.h"
 
 #include <math.h>
 
-/* Of the link between ranks at a distance. */
+/* Bandwidth of the link between ranks at this distance. */
 static double bandwidth(const scale_link *link, int distance) {
   return distance < link->near_ranks ? link->near_bandwidth : link->bandwidth;
 }
@@ -13,7 +13,7 @@ static double message(const scale_link *link, int distance, double bytes) {
   return fmax(latency + bytes / bandwidth(link, distance), link->look);
 }
 
-/* A sum, as each rank meets it. */
+/* A sum from the point of view of a rank. */
 typedef struct sum {
   double bytes, wire;
   bool whole;
@@ -25,21 +25,23 @@ static double piece_of(const scale_link *link, double bytes) {
   return link->piece > 0 ? fmin(link->piece, bytes) : bytes;
 }
 
-/* A message that is added: the first piece arrives, the others at the rate of what is slower, and the last is added. */
+/* Seconds to receive and add a message: the first piece arrives, the others follow at the slower of the two rates,
+ * and the last one is added. */
 static double added(const scale_link *link, int distance, double bytes, double wire) {
   const double piece = piece_of(link, bytes);
   return message(link, distance, piece * wire) +
          (bytes - piece) * fmax(wire / bandwidth(link, distance), 1 / link->add) + piece / link->add;
 }
 
-/* Rounds in which neighbors at distance 1, 2, 4, … exchange half of what is left, or all of it, and add. */
+/* Rounds of recursive halving: partners at distance 1, 2, 4, … exchange and add half of what is left, or everything
+ * if the sum is exchanged whole. */
 static double halving(const scale_link *link, int ranks, const sum *s) {
   double seconds = 0;
   for (int parts = 2; parts <= ranks; parts *= 2) seconds += added(link, parts / 2, part(s, parts), s->wire);
   return seconds;
 }
 
-/* The same rounds backward; whoever exchanged all of it has the sum. */
+/* Rounds of recursive doubling; not needed if the sum is exchanged whole. */
 static double doubling(const scale_link *link, int ranks, const sum *s) {
   double seconds = 0;
   for (int parts = 2; parts <= ranks && !s->whole; parts *= 2)
@@ -47,8 +49,9 @@ static double doubling(const scale_link *link, int ranks, const sum *s) {
   return seconds;
 }
 
-/* 7 = 4 + 2 + 1: blocks of powers of two reduce by halving at the same time. From the smallest on, the ranks of a block
- * hand their parts to the next larger block, which adds them; results go back the same way, and each block doubles. */
+/* A number of ranks that is no power of two is cut into blocks that are, such as 7 = 4 + 2 + 1. All blocks reduce at
+ * the same time. From the smallest on, the ranks of a block send their parts to the next larger block, which adds
+ * them. Results return the same way. */
 double scale_reduction(const scale_link *link, int ranks, double bytes, double wire) {
   const sum s = {bytes, wire, bytes < link->whole};
   int block[32], n = 0;
@@ -83,7 +86,7 @@ scale_step scale_predict(const scale_link *link, int ranks, double wire, int n, 
   scale_link at_once = *link;
   at_once.latency = at_once.near_latency = at_once.look = 0;
   scale_step step = {0};
-  double end = 0, ready = 0, idle = 0; /* idle: from when on the link is */
+  double end = 0, ready = 0, idle = 0; /* idle: time from which the link is free */
   for (int i = 0; i < n; i++) {
     const double seconds = scale_reduction(link, ranks, buckets[i].bytes, wire);
     ready = buckets[i].ready;

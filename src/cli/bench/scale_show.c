@@ -1,4 +1,4 @@
-/* What clade bench comm and clade bench scale tell of a model's step. */
+/* Output about a model's step, shared by `clade bench comm` and `clade bench scale`. */
 #include <stdio.h>
 
 #include "cli/bench/scale.h"

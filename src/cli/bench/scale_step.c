@@ -1,6 +1,6 @@
-/* A step of a training, taken apart: when the gradients of each bucket are on the host, and what is left to do when all
- * are summed. It is measured in a step that talks to a stand-in for other ranks, which answers at once and notes when
- * it was asked. */
+/* Measures the phases of a training step: when the gradients of each bucket are on the host, and what remains after
+ * the last sum. The step runs with a communicator that stands in for other ranks, completes messages at once and
+ * records their times. */
 #include <stdlib.h>
 
 #include "cli/bench/scale.h"
@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 #include "models/models.h"
 
-/* ---- which model ---- */
+/* ---- the model ---- */
 int scale_work_of(const cli_args *args, const char *model, int64_t batch, int64_t side, bench_model_work *work) {
   if (!model_by_name(model)) return cli_wrong(args, "--model %s: expected " MODEL_NAMES, model);
   const bool digits = !strcmp(model, "mlp") || !strcmp(model, "lenet5");
@@ -27,19 +27,19 @@ int scale_work_of(const cli_args *args, const char *model, int64_t batch, int64_
 }
 
 /* ---- the stand-in ---- */
-typedef struct sum { /* of a bucket, in one execution */
+typedef struct sum { /* sum of a bucket in one execution */
   int tag;
   double begun, ended;
 } sum;
 typedef struct stand_in {
   sum *sums;
   size_t n, capacity;
-  double pauses[BENCH_MAX_ROUNDS]; /* between two looks at a message: the last ones */
+  double pauses[BENCH_MAX_ROUNDS]; /* seconds between two polls of a message; the last ones */
   int looks;
 } stand_in;
 typedef struct message {
   size_t sum;
-  double looked; /* for the first time, in vain; 0: not yet */
+  double looked; /* time of the first, unsuccessful poll; 0: none */
 } message;
 
 static clade_status ask(stand_in *s, int tag, void **request) {
@@ -61,7 +61,7 @@ static clade_status send(void *user, int to, int tag, const void *data, size_t b
   return ask(user, tag, request);
 }
 
-/* What is received is what lies there: zeros, or own gradients. */
+/* A received message leaves the buffer as it is: the values do not matter. */
 static clade_status receive(void *user, int from, int tag, void *data, size_t bytes, void **request) {
   (void)from, (void)data, (void)bytes;
   return ask(user, tag, request);
@@ -98,11 +98,11 @@ static const clade_comm_impl at_once = {.size = sizeof(clade_comm_impl),
 typedef enum which { ALONE, STAGED, TOGETHER, SIDES = TOGETHER + SCALE_WIRES } which;
 typedef struct measurement {
   const bench_job *job;
-  clade_comm *comm; /* of the ranks; NULL: there is one */
+  clade_comm *comm; /* of the ranks; NULL: single process */
   stand_in stand_in;
   bench_side sides[SIDES];
   int n_sides;
-  double *ready, *rest; /* ready: by bucket and round */
+  double *ready, *rest; /* ready: index bucket * rounds + round */
   scale_compute *out;
 } measurement;
 
@@ -137,7 +137,7 @@ static clade_status add_side(measurement *m, const bench_model_work *work, clade
 
 static int by_tag(const void *a, const void *b) { return ((const sum *)a)->tag - ((const sum *)b)->tag; }
 
-/* Tags ascend with the buckets; each sum of an execution has one. */
+/* Each sum of an execution has its own tag; tags ascend with the buckets. */
 static clade_status note(measurement *m, int round, double start, double end) {
   stand_in *s = &m->stand_in;
   const int n = m->out->n;
@@ -152,7 +152,7 @@ static clade_status note(measurement *m, int round, double start, double end) {
   return CLADE_OK;
 }
 
-/* Round -1 compiles and wakes threads, and does not count. */
+/* Round -1 compiles and starts threads; it is not counted. */
 static clade_status turn(measurement *m, which which, int round) {
   bench_side *side = &m->sides[which];
   CLADE_TRY(side->refresh(side->state));
@@ -197,7 +197,7 @@ clade_status scale_measure(const bench_job *job, const bench_model_work *work, c
   clade_comm *nobody;
   *out = (scale_compute){0};
   CLADE_TRY(clade_comm_new(&at_once, &m.stand_in, 0, 2, &nobody));
-  clade__comm_be_patient(comm, 0); /* others compile, each at its own speed */
+  clade__comm_be_patient(comm, 0); /* ranks compile at different speeds: no timeouts meanwhile */
   clade_status status = measure(&m, work, nobody);
   clade__comm_be_patient(comm, 1);
   bench_sides_free(m.n_sides, m.sides);

@@ -1,4 +1,4 @@
-/* Works as lines of text: "NAME key=value …", the same for the sets that are built in and for --shapes FILE. */
+/* Parses works, lines of "NAME key=value …", from the built-in sets and from --shapes FILE. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static clade_status unknown(const char *name, size_t length, const bench_shapes 
   return status;
 }
 
-/* The names are a text with commas. */
+/* Keeps the shapes named in a comma-separated list. */
 static clade_status keep_only(const char *names, bench_shapes *out) {
   size_t kept = 0;
   for (const char *at = names; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {

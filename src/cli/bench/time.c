@@ -1,5 +1,5 @@
-/* Contestants that take turns: each round every side works for a moment, with a pause between, so that threads of one
- * that spin for a while do not slow the next. */
+/* Timing of contestants that take turns. Each has a short turn in every round, followed by a pause, so that spinning
+ * threads of one contestant do not slow down the next. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,7 +40,8 @@ static clade_status timed_call(bench_side *side, double *seconds) {
   return CLADE_OK;
 }
 
-/* The median of a few calls, or one that is long. The first wakes threads and does not count, where there is time. */
+/* Median of a few calls, or of a single long one. The first call wakes threads and is not counted, unless it is
+ * long. */
 static clade_status turn(bench_side *side, double *seconds) {
   double call[TURN_CALLS], first, sum = 0;
   int n = 0;
@@ -54,7 +55,7 @@ static clade_status turn(bench_side *side, double *seconds) {
   return CLADE_OK;
 }
 
-/* Rounds in which a peer was not itself flatter us: they do not count. */
+/* Drops rounds in which a peer was far slower than its best: they would flatter Clade. */
 static int keep(int rounds, const bench_side *us, const bench_side *peer, double *ours, double *theirs) {
   double best = INFINITY;
   int n = 0;
@@ -101,7 +102,7 @@ bool bench_goes_on(bench_job *job, bench_side *side, clade_status status) {
   return status == CLADE_OK || side->lost;
 }
 
-/* Not of models on CPUs, where launches cost little: with times each step is compiled to a kernel of its own. */
+/* Not for models on CPUs: profiling compiles each step to a kernel of its own, while launches there cost little. */
 static bool times_kernels(const bench_job *job, const bench_row *row) {
   return job->info.device_class != CLADE_CPU || row->items <= 0;
 }

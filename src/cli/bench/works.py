@@ -1,9 +1,9 @@
-"""PyTorch as contestant of `clade bench gemm|conv|op`: the same work on the same numbers.
+"""PyTorch as a contestant of `clade bench gemm|conv|op`: the same work with the same operands.
 
     works.py pytorch DEVICE THREADS gemm|conv|op NAME TYPE CHAIN PASS KEY=VALUE ...
 
-PASS is conv's, with _nhwc where tensors lie channels last; `-` for the others. In the room are operands as floats that
-TYPE represents.
+PASS is the pass of a convolution, with the suffix _nhwc for channels_last tensors, else `-`. The operands in ROOM are f32
+numbers that TYPE represents exactly.
 """
 import contextlib
 import sys
@@ -23,7 +23,7 @@ if DTYPE is None:
 
 
 class Operand:
-    """A tensor, and what it is made of again before each call."""
+    """A tensor for each call, and the values to restore before a call."""
 
     def __init__(self, name, count, shape, layout=torch.contiguous_format):
         self.first = peer.tensor(read(name, (count, *shape)), DTYPE)
@@ -83,7 +83,7 @@ def conv():
     result = {"fwd": "y", "bwd-data": "x", "bwd-weights": "w"}[way]
     have = {name: Operand(name, 1 if name == "w" else CHAIN, shape, layout) for name, shape in shapes.items() if name != result}
     each = [[value] * len(axes) for value in (stride, pad, dilation)]
-    # A derivative looks at the shape alone of what it computes.
+    # A derivative reads only the shape of the tensor that it computes.
     blank = torch.empty(shapes[result], dtype=DTYPE, device=peer.name).contiguous(memory_format=layout)
     forward = {1: f.conv1d, 2: f.conv2d, 3: f.conv3d}[len(axes)]
 
@@ -104,7 +104,7 @@ def conv():
 
 
 def with_gradient(function, x, dy):
-    """A step forward and backward: the gradient is the result."""
+    """A forward and a backward pass; the result is the gradient."""
     x = x.clone().requires_grad_()
 
     def step():
@@ -130,7 +130,7 @@ def op():
             count *= size
         return flat[:count].view(shape)
 
-    def like(y):  # the beginning of b in the shape of y
+    def like(y):  # the beginning of b, in the shape of y
         return some(flat_b, *y.shape)
 
     def pool_grad(kernel, stride, pad):
@@ -169,7 +169,7 @@ def op():
         p.grad = gradient
         try:
             optimizer = make([p], fused=True)
-            optimizer.step()  # where it cannot be, some say so only here
+            optimizer.step()  # some optimizers refuse `fused` only here
             p.data.copy_(matrix)
             optimizer.state.clear()
         except (TypeError, RuntimeError):
@@ -188,7 +188,7 @@ def op():
 
     columns = ids[:min(w, rows)] % w if NAME == "gather_columns" else ids
     dy = flat_b.view(rows, w)
-    # Functions without arguments make a step; what they need is made before.
+    # Each entry prepares its operands and returns a function that takes a step.
     made = {
         "relu": lambda: lambda: f.relu(a),
         "gelu": lambda: lambda: f.gelu(a),
@@ -261,7 +261,7 @@ try:
     learns = GROUP == "op" and NAME.endswith("_grad")
     with contextlib.nullcontext() if learns else torch.no_grad():
         begin, again = {"gemm": gemm, "conv": conv, "op": op}[GROUP]()
-        if NAME not in ("sgd", "momentum", "adam", "adamw"):  # their first step is looked at
+        if NAME not in ("sgd", "momentum", "adam", "adamw"):  # the check needs their first step
             begin()
             peer.wait()
         serve(peer.version, peer.threads, begin, peer.floats, again, peer.wait)
