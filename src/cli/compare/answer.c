@@ -1,4 +1,4 @@
-/* Which device wins, by how much, and how sure that is: out of the rows that the document holds. */
+/* Answers which device wins, by what factor and how certain that is, from the rows of the document. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@ const char *const compare_questions[] = {"latency at batch 1", "throughput", "en
 enum { LATENCY, THROUGHPUT, ENERGY };
 static const char *const measured = "measured";
 
-/* A device's best for a question: a cost, which is less where it is better, and between what it lies. */
+/* A device's best row for a question: its cost (lower is better), with a range. */
 typedef struct candidate {
   const char *device, *evidence;
   double cost, least, most;
@@ -16,7 +16,8 @@ typedef struct candidate {
 typedef struct field {
   candidate at[CLI_MAX_DEVICES];
   int n;
-  bool functional, parts; /* there are devices that take no part: whose times tell nothing, or tell of parts alone */
+  /* Devices were left out: functional-only ones; simulated ones whose fallback device is not counted. */
+  bool functional, parts;
 } field;
 
 static const char *text(const json_t *row, const char *key) { return json_string_value(json_object_get(row, key)); }
@@ -26,7 +27,7 @@ static double number(const json_t *row, const char *key) {
 }
 static bool same(const char *a, const char *b) { return a && b && !strcmp(a, b); }
 
-/* What a row's device spends on an image. */
+/* A row's cost for each image: seconds or joules. */
 static bool candidate_of(const json_t *row, int question, candidate *out) {
   double batch = number(row, "batch");
   *out = (candidate){.device = text(row, "device"), .evidence = text(row, "evidence")};
@@ -37,7 +38,7 @@ static bool candidate_of(const json_t *row, int question, candidate *out) {
   return out->cost > 0 && out->least > 0;
 }
 
-/* Does the row belong to the question about the work that `about` is a row of? */
+/* Whether a row answers the same question as the row `about`. */
 static bool belongs(const json_t *row, const json_t *about, int question) {
   if (!same(text(row, "dtype"), text(about, "dtype"))) return false;
   if (question == LATENCY) return same(text(row, "work"), text(about, "work"));
@@ -68,7 +69,7 @@ static void gather(const json_t *rows, const json_t *about, int question, field 
   }
 }
 
-/* The best and the next one to the front. */
+/* Moves the best and the second best candidate to the front. */
 static void rank(field *f) {
   for (int place = 0; place < 2; place++)
     for (int i = place + 1; i < f->n; i++)
@@ -96,7 +97,7 @@ static json_t *nobody(const char *question, const char *work, const field *f) {
                    "second", "ratio", "least", "most", "sure", "open", "evidence", "text", sentence);
 }
 
-/* Three digits of a number, all of one that has more before the point. */
+/* Decimals for three digits. */
 static int digits(double x) { return x >= 100 ? 0 : x >= 10 ? 1 : 2; }
 
 static const char *certainty(double least) { return least > 1.1 ? "sure" : least > 1 ? "likely" : "open"; }
@@ -121,13 +122,13 @@ static json_t *decide(int question, const char *work, field *f) {
                    "sure", sure, "evidence", a->evidence, b->evidence, "text", sentence);
 }
 
-/* A question is asked about works of networks: latency about each inference of one image, the others about each network
- * and what is done with it, at every device's best batch. */
+/* Whether a question is asked about a row: latency for each inference with batch 1; the other questions for each
+ * network and group, where each device enters with its best batch. */
 static bool asked(const json_t *rows, size_t at, int question) {
   const json_t *row = json_array_get(rows, at);
   if (json_is_null(json_object_get(row, "model"))) return false;
   if (question == LATENCY && (number(row, "batch") > 1 || !same(text(row, "group"), "infer"))) return false;
-  for (size_t i = 0; i < at; i++) /* about that it was asked before */
+  for (size_t i = 0; i < at; i++) /* an earlier row asked it */
     if (belongs(json_array_get(rows, i), row, question)) return false;
   return true;
 }

@@ -1,4 +1,4 @@
-/* clade bench compare: the command. */
+/* clade bench compare: options, the loop over works, and the document. */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static bool is_among(const char *name, size_t length, const char *const names[])
   return false;
 }
 
-/* Is `name` one of those that a text with commas holds? */
+/* Whether a comma-separated list contains the name. */
 static bool is_in(const char *list, const char *name) {
   size_t length = strlen(name);
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)

@@ -1,10 +1,10 @@
-/* Joules by counters that the hardware keeps: the processors' packages by RAPL, an NVIDIA GPU by NVML. */
+/* Energy from hardware counters: processor packages by RAPL, NVIDIA GPUs by NVML. */
 #include <math.h>
 #include <stdio.h>
 
 #include "cli/compare/compare.h"
 
-/* ---- RAPL: files of the kernel's, which most systems let only root read ---- */
+/* ---- RAPL: files in /sys, on most systems readable by root only ---- */
 enum { MOST_PACKAGES = 16 };
 
 static bool number_of(int package, const char *file, double *out) {
@@ -39,7 +39,7 @@ static const clade__symbol symbols[] = {{"nvmlInit_v2", &nvml.init},
                                         {"nvmlDeviceGetName", &nvml.name},
                                         {"nvmlDeviceGetTotalEnergyConsumption", &nvml.energy}};
 
-/* The only one of that name: of several nobody says which one OpenCL means. */
+/* Finds the device by its name. Two devices of the same name are ambiguous: OpenCL does not tell which one it uses. */
 static bool nvml_find(compare_meter *m, const char *name) {
   char why[200], found[128];
   unsigned n = 0;

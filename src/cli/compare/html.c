@@ -1,4 +1,4 @@
-/* The page of clade bench compare: what stands around its charts, which is the answers, the devices and all rows. */
+/* The page of `clade bench compare`: head, answers, devices and the table of all rows. */
 #include <math.h>
 
 #include "base/base.h"
@@ -12,8 +12,8 @@ static const char head[] = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta c
                            "'unsafe-inline'; img-src data:\">\n"
                            "<link rel=\"icon\" href=\"data:,\">\n<title>Clade: devices compared</title>\n<style>\n";
 
-/* Symbols and hatchings that all charts use. Filled marks were observed, hollow ones computed; a cross says nothing
- * about speed. */
+/* Symbols and patterns shared by the charts. Filled symbols were measured or simulated, hollow ones were modeled; a
+ * cross says nothing about speed. */
 static const char symbols[] =
     "<svg class=\"symbols\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>"
     "<g id=\"mark-measured\"><circle r=\"4.5\" fill=\"currentColor\"/></g>"
@@ -48,7 +48,7 @@ static void put_machine(const page *p) {
 }
 
 /* ---- answers ---- */
-/* From the unfavorable to the favorable end, on a logarithmic scale beside the line where both are equal. */
+/* The ratio with its range on a logarithmic scale, relative to a line at 1. */
 static void put_ratio(const page *p, const json_t *answer) {
   enum { LEFT = 14, RIGHT = 346, Y = 15 };
   double ratio = page_number(answer, "ratio"), least = page_number(answer, "least"), most = page_number(answer, "most");
@@ -195,7 +195,7 @@ static const char *words_of(char text[PAGE_WORDS], double value, kind kind) {
   }
 }
 
-/* The attribute has the digits that the JSON has. */
+/* data-value holds the number with all its digits. */
 static bool put_cell(const page *p, const json_t *row, size_t column) {
   const json_t *value = json_object_get(row, columns[column].field);
   char words[PAGE_WORDS];

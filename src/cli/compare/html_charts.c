@@ -1,11 +1,11 @@
-/* The page of clade bench compare: its charts, each a figure with a panel for every device, model or work. */
+/* The page of `clade bench compare`: roofline and time charts, and the frame of all figures. */
 #include <math.h>
 
 #include "base/base.h"
 #include "cli/compare/page.h"
 
 /* ---- figures ---- */
-/* What a call consists of. */
+/* The parts of a call. */
 static const struct {
   const char *field, *name, *class;
 } parts[] = {{"transfer_seconds", "copies in and out", "transfer"},
@@ -44,7 +44,7 @@ static void put_legend(const page *p, bool bars) {
   page_put(p->out, "</ul>");
 }
 
-/* `panels`: how wide it wants to be. */
+/* panels: preferred number of columns; 0: the figure says that it has no data. */
 void page_figure_begin(const page *p, const char *id, int panels, const char *title, const char *what) {
   page_put(p->out, "<figure id=\"%s\" style=\"--n:%d\"><figcaption><h2>%s</h2><p>%s</p></figcaption>", id,
            CLADE_MAX(CLADE_MIN(panels, 3), 1), title, what);
@@ -57,7 +57,7 @@ void page_figure_begin(const page *p, const char *id, int panels, const char *ti
 
 void page_figure_end(const page *p) { page_put(p->out, "</div></figure>\n"); }
 
-/* ---- a roofline for each device, all on the same scales ---- */
+/* ---- rooflines: a panel for each device, with common scales ---- */
 static double intensity(const json_t *row) { return page_number(row, "flops") / page_number(row, "bytes"); }
 
 static bool has_point(const json_t *row) {
@@ -103,7 +103,7 @@ static void roofline_of(const page *p, size_t at, const plot_scale *x, const plo
   plot_axis_x(p, x, "FLOPs per byte");
   plot_axis_y(p, y, "", "FLOP/s");
   put_roof(p, device, x, y, &boxes);
-  for (int pass = 0; pass < 3; pass++) /* places first, then labels, then marks above them */
+  for (int pass = 0; pass < 3; pass++) /* pass 0 reserves the places of marks, 1 draws labels, 2 draws marks on top */
     for (size_t i = 0; i < json_array_size(p->rows); i++) {
       const json_t *row = json_array_get(p->rows, i);
       if (page_device(p, row) != (int)at || !has_point(row)) continue;
@@ -142,12 +142,12 @@ void page_roofline(const page *p) {
   page_figure_end(p);
 }
 
-/* ---- where the time goes: a panel for each work, a bar for each device ---- */
+/* ---- time: a panel for each work, a bar for each device ---- */
 static double part_of(const json_t *row, size_t part) {
   double seconds = page_number(row, parts[part].field);
   return seconds > 0 && isfinite(seconds) ? seconds : 0;
 }
-/* All of a call; parts that nothing tells of leave their room empty. */
+/* Length of the whole bar; unknown parts leave a gap. */
 static double whole_of(const json_t *row) {
   return fmax(page_number(row, "p50"), part_of(row, 0) + part_of(row, 1) + part_of(row, 2));
 }
@@ -157,7 +157,7 @@ static bool has_bar(const page *p, const json_t *row) {
   return page_device(p, row) >= 0 && told && isfinite(whole);
 }
 
-/* Bars of the same work, from row `at` on; 0: an earlier row has opened its panel. */
+/* Number of bars for the work of row `at`; 0: an earlier row opened the panel. */
 static int bars_of(const page *p, size_t at) {
   const json_t *first = json_array_get(p->rows, at);
   int n = 0;

@@ -1,4 +1,4 @@
-/* The page of clade bench compare: latency and throughput over batch size, a panel for each model, a line for each
+/* The page of `clade bench compare`: latency and throughput over batch size, a panel for each model, a line for each
  * device. */
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static bool has_value(const json_t *row, const lines *l) {
   return page_string(row, "model") && batch > 0 && value > 0 && isfinite(batch) && isfinite(value);
 }
 
-/* Whether the row at `at` is the first of its panel that has a value. */
+/* Whether the row is the first of its panel with a value. */
 static bool opens_panel(const page *p, const lines *l, size_t at) {
   const json_t *row = json_array_get(p->rows, at);
   if (!has_value(row, l)) return false;
@@ -48,7 +48,7 @@ static bool opens_panel(const page *p, const lines *l, size_t at) {
   return true;
 }
 
-/* The row of a device with the least batch above `above`; device -1: of any. */
+/* The device's row with the smallest batch above `above`; device -1: any device. */
 static const json_t *next_of(const page *p, const lines *l, const json_t *panel, int device, double above) {
   const json_t *best = NULL;
   for (size_t i = 0; i < json_array_size(p->rows); i++) {
@@ -60,7 +60,7 @@ static const json_t *next_of(const page *p, const lines *l, const json_t *panel,
   return best;
 }
 
-/* Least and greatest of a row: what its whisker spans. */
+/* Ends of a row's whisker. */
 static void span_of(const json_t *row, const lines *l, double *low, double *high) {
   double p99 = page_number(row, "p99"), least = page_number(row, "low"), greatest = page_number(row, "high");
   *low = *high = page_number(row, l->field);
@@ -84,8 +84,8 @@ static void put_batches(const page *p, const lines *l, const json_t *panel, cons
            PLOT_BOTTOM + 36);
 }
 
-/* Devices stand a little beside each other, so that their whiskers do not cover each other; and wide apart where there
- * is one batch alone. */
+/* Devices are shifted slightly against each other so that whiskers do not overlap; further apart if all rows have
+ * the same batch. */
 static double x_of(const page *p, const json_t *row, const plot_scale *x, int device) {
   int n = (int)json_array_size(p->devices);
   double room = x->high > x->low ? 30 : 220, apart = fmin(room / 5, room / CLADE_MAX(n, 1));
@@ -123,7 +123,7 @@ static const json_t *last_of(const page *p, const lines *l, const json_t *panel,
   return last;
 }
 
-/* The letters of lines stand in a column at the right, in the order in which the lines end, and apart. */
+/* Letters of lines are in a column on the right, in the order of the line ends and without overlap. */
 typedef struct line_end {
   int device;
   double x, y, place;
@@ -154,7 +154,7 @@ static void put_letters(const page *p, const lines *l, const json_t *panel, cons
              end[i].place + 4, page_letter(letter, end[i].device));
 }
 
-/* The letters of single marks stand beside them. */
+/* Letters of single marks are beside the marks. */
 static void put_labels(const page *p, const lines *l, const json_t *panel, const plot_scale *x, const plot_scale *y,
                        plot_boxes *boxes) {
   char letter[PAGE_WORDS];

@@ -1,4 +1,4 @@
-/* The page of clade bench compare: logarithmic scales, axes, marks and labels of its charts. */
+/* The page of `clade bench compare`: logarithmic scales, axes, marks and labels of charts. */
 #include <math.h>
 
 #include "base/base.h"
@@ -15,7 +15,7 @@ void plot_take(plot_scale *scale, double value) {
 
 bool plot_empty(const plot_scale *scale) { return scale->low > scale->high; }
 
-static const double steps[] = {0, 0.30102999566398120, 0.69897000433601880, 1}; /* 1, 2, 5, 10 */
+static const double steps[] = {0, 0.30102999566398120, 0.69897000433601880, 1}; /* log10 of 1, 2, 5, 10 */
 
 void plot_round(plot_scale *scale) {
   if (plot_empty(scale)) return;
@@ -32,7 +32,7 @@ double plot_at(const plot_scale *scale, double value, double from, double to) {
   return width > 0 ? from + (log10(value) - scale->low) / width * (to - from) : (from + to) / 2;
 }
 
-/* ---- the frame ---- */
+/* ---- axes ---- */
 void plot_begin(const page *p, int height, const char *title, const char *what) {
   page_put(p->out, "<svg role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"%s\"><title>%s</title><desc>%s</desc>",
            PLOT_WIDTH, height, title, title, what);
@@ -40,9 +40,9 @@ void plot_begin(const page *p, int height, const char *title, const char *what) 
 
 void plot_end(const page *p) { page_put(p->out, "</svg>\n"); }
 
-/* Calls back for each tick: 1, 2 and 5 on a short scale, powers of ten on a long one. */
+/* Which ticks an axis has: 1, 2 and 5 in each decade on a short axis, powers of ten on a long one. */
 typedef struct tick_way {
-  int first, last, every; /* powers of ten */
+  int first, last, every; /* exponents of ten */
   bool finer;
 } tick_way;
 
@@ -52,7 +52,7 @@ static tick_way ticks_of(const plot_scale *scale) {
   return way;
 }
 
-/* The next tick at or after *at, counted in steps of 1, 2, 5; NAN: there is none. */
+/* Next tick from position *at on, where positions count 1, 2, 5 in each decade; NAN: none. */
 static double next_tick(const plot_scale *scale, tick_way way, int *at) {
   for (; way.first + *at / 3 <= way.last; ++*at) {
     double tick = way.first + *at / 3 + steps[*at % 3];

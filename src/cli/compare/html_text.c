@@ -1,4 +1,4 @@
-/* The page of clade bench compare: what is read from its document, and how texts and figures are written into HTML. */
+/* The page of `clade bench compare`: reading fields of the document, and writing text and numbers as HTML. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -61,7 +61,7 @@ int page_color(int device) {
 }
 
 /* ---- writing ---- */
-/* Control characters have no place in HTML. */
+/* HTML does not allow control characters. */
 static void put_character(FILE *out, char c) {
   const char *escaped = c == '&'                              ? "&amp;"
                         : c == '<'                            ? "&lt;"
@@ -116,7 +116,7 @@ void page_put(FILE *out, const char *format, ...) {
   va_end(args);
 }
 
-/* ---- figures ---- */
+/* ---- numbers ---- */
 const char *page_plain(char text[PAGE_WORDS], double value) {
   double size = fabs(value);
   if (!isfinite(value)) return "–";
@@ -133,7 +133,7 @@ const char *page_plain(char text[PAGE_WORDS], double value) {
   return text;
 }
 
-/* Into what a prefix leaves of it: 0.00123 becomes 1.23 and "m". Numbers without a unit have none for what is small. */
+/* Scales a value to its prefix: 0.00123 gives 1.23 and "m". Numbers without a unit get no prefix below 1. */
 static double scaled(double value, const char *unit, const char **prefix) {
   static const char *const prefixes[] = {"p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"};
   enum { ONE = 4 };

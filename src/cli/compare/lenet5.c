@@ -1,6 +1,6 @@
-/* LeNet-5 of clade bench compare: trained on the generated digits, and quantized afterwards to bytes, symmetrically:
- * weights by channel, what flows between layers by layer. In bytes every layer is a product of i8 with i32 sums, so
- * that an array of integers computes all of its arithmetic; results are the same bits wherever they are computed. */
+/* LeNet-5 of `clade bench compare`, trained on the generated digits and quantized symmetrically to i8: weights by
+ * channel, activations by layer. Each layer is a product of i8 with i32 sums, so an integer array computes all its
+ * arithmetic, and results have the same bits on every device. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,9 +8,9 @@
 #include "models/models.h"
 
 enum { LAYERS = 5, CLASSES = 10, SIDE = 28, PIXELS = SIDE * SIDE, MOST = 120, EPOCHS = 1 };
-static const float byte = 127; /* what the largest magnitude becomes */
+static const float byte = 127; /* largest quantized magnitude */
 
-/* The first two slide over images of `side`, padded; the others take all there is as one row. */
+/* The first two layers are convolutions on images of `side`; the others take the whole input as one window. */
 typedef struct layer {
   const char *name;
   int out, in, kernel, pad, side;
@@ -26,16 +26,17 @@ static bool slides(int i) { return i < 2; }
 static bool is_last(int i) { return i == LAYERS - 1; }
 
 struct compare_net {
-  clade_vars *vars; /* in f32; NULL: it is not trained, and all numbers are zeros */
+  clade_vars *vars; /* in f32; NULL: untrained, all numbers are zeros */
   int8_t *weight[LAYERS];
   int32_t bias[LAYERS][MOST];
-  float factor[LAYERS][MOST]; /* of a sum: to what the next layer takes, of the last one to what was trained */
+  float factor[LAYERS][MOST]; /* turns a sum into the next layer's units, in the last layer into the f32 network's */
   float *image;
   int32_t label[COMPARE_IMAGES];
 };
 
-/* ---- in bytes: images lie side by side, so that what is moved are rows with an element of each ---- */
-/* Where in an image each window finds its elements, all first ones before all second ones; -1: in the padding. */
+/* ---- the i8 network; the batch is the innermost axis, so that a gather moves rows with an element of each image
+ * ---- */
+/* Indices of the elements of all windows (im2col), ordered by position in the window; -1: padding. */
 static clade_val windows(clade_graph *g, const layer *l) {
   int n = width(l) * width(l);
   int32_t *at = clade__new((size_t)(depth(l) * n), sizeof *at);
@@ -51,7 +52,7 @@ static clade_val windows(clade_graph *g, const layer *l) {
   return ids;
 }
 
-/* From x, i8 [in * side * side, batch], to what a 1 of the next layer's bytes stands for; [out, places * batch]. */
+/* From x, i8 [in * side * side, batch], to [out, positions * batch] in the units of the next layer. */
 static clade_val layer_of(const compare_net *net, clade_graph *g, int i, clade_val x) {
   const layer *l = &layers[i];
   clade_shape each = CLADE_SHAPE(l->out, 1);
@@ -70,16 +71,16 @@ clade_val compare_net_bytes(const compare_net *net, clade_graph *g, clade_val x,
     clade_val y = layer_of(net, g, i, x);
     if (is_last(i)) return clade_transpose(g, y, 2, turned);
     y = clade_round(g, y);
-    if (slides(i)) { /* the largest of four */
+    if (slides(i)) { /* max pooling 2 x 2 */
       y = clade_reshape(g, y, CLADE_SHAPE(out, half, 2, half, 2, batch));
       y = clade_reshape(g, clade_reduce_max(g, y, .n_axes = 2, .axes = {2, 4}), CLADE_SHAPE(out * half * half, batch));
     }
-    x = clade_cast(g, y, CLADE_I8); /* what is larger becomes 127 */
+    x = clade_cast(g, y, CLADE_I8); /* saturates at 127 */
   }
 }
 
-/* ---- quantizing ---- */
-/* The layers in f32, each with its largest result as an output. */
+/* ---- quantization ---- */
+/* The f32 layers, with the maximum of each layer's result as an output. */
 static void largest_of(clade_graph *g) {
   clade_val h = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(COMPARE_IMAGES, 1, SIDE, SIDE));
   for (int i = 0; !is_last(i); i++) {
@@ -93,7 +94,7 @@ static void largest_of(clade_graph *g) {
   }
 }
 
-/* On the images that the network learned from. */
+/* Measures the ranges of activations on training images. */
 static clade_status measure(const compare_net *net, clade_device *host, const float *image, float largest[LAYERS]) {
   clade_graph *g = NULL;
   clade_func *func = NULL;
@@ -123,7 +124,7 @@ static clade_status get(const clade_vars *vars, const layer *l, const char *what
   return clade_vars_get(vars, name, to, bytes);
 }
 
-/* `in`, `out`: what a 1 of a byte stands for before the layer and behind it. */
+/* in, out: scales of the layer's input and output. */
 static void quantize(compare_net *net, int i, const float *weight, const float *bias, float in, float out) {
   const int k = depth(&layers[i]);
   for (int o = 0; o < layers[i].out; o++) {
@@ -136,7 +137,7 @@ static void quantize(compare_net *net, int i, const float *weight, const float *
 }
 
 static clade_status quantize_all(compare_net *net, const float largest[LAYERS]) {
-  float scale = 1 / byte, bias[MOST], *weight = clade__new(MOST * 400, sizeof *weight); /* pixels are 0 to 1 */
+  float scale = 1 / byte, bias[MOST], *weight = clade__new(MOST * 400, sizeof *weight); /* pixels are in 0 to 1 */
   clade_status status = weight ? CLADE_OK : CLADE_NO_MEMORY;
   for (int i = 0; i < LAYERS && status == CLADE_OK; i++) {
     const layer *l = &layers[i];
@@ -198,7 +199,7 @@ void compare_net_free(compare_net *net) {
   clade__free(net);
 }
 
-/* ---- what it is for ---- */
+/* ---- uses of the trained network ---- */
 clade_status compare_net_give(const compare_net *net, clade_vars *vars) {
   clade_port_info info = {.size = sizeof info};
   float *room = clade__new(MOST * 400, sizeof *room);

@@ -1,12 +1,12 @@
-/* A work on all opened devices: each first computes it right, then they take turns at it. A call is from operands in
- * host memory to the result in host memory. */
+/* Runs a work on all opened devices: each device's result is checked first, then the devices take turns. A call
+ * starts with operands in host memory and ends with the result in host memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/compare/compare.h"
 
-/* A turn is a few calls, or one that is long; turns go on until everybody had enough of them, or enough time. */
+/* A turn is a few calls, or one long call. Turns go on until each device had enough turns or enough time. */
 enum { TURN_CALLS = 25, TURNS = 8, MOST_PROFILED = 5, WORD = 4 };
 static const double turn_seconds = 0.02, pause_seconds = 0.02;
 static double most_seconds(const compare_job *job) { return job->quick ? 0.4 : 3; }
@@ -14,17 +14,17 @@ static int least_turns(const compare_job *job) { return job->quick ? 3 : 5; }
 static int profiled(const compare_job *job) { return job->quick ? 3 : MOST_PROFILED; }
 
 typedef struct parts {
-  double in, kernels; /* seconds of the device's own clock, of one call */
+  double in, kernels; /* seconds of one call, by the device's clock */
 } parts;
 
-/* A work, ready on a device. */
+/* A work, compiled for a device. */
 typedef struct runner {
   const compare_data *data;
   clade_graph *graph;
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
-  void *y; /* words: floats, or of products of bytes integers */
+  void *y; /* f32, or i32 for products of i8 */
   bool integers, exact;
   clade_ticket ticket;
   double programming, first, spent, moved;
@@ -48,13 +48,13 @@ static clade_status call(runner *r) {
   return read_result(r);
 }
 
-/* What reads variables has those that were trained. */
+/* Inference uses the trained weights. */
 static clade_status fill(runner *r, const compare_work *work, const compare_net *net) {
   CLADE_TRY(clade_vars_new(r->func, 1, &r->vars));
   return compare_classifies(work) ? compare_net_give(net, r->vars) : CLADE_OK;
 }
 
-/* `prefer` NULL: as Clade chooses. `fallback`: for what is no product, which stays; NULL: there is none. */
+/* prefer NULL: Clade chooses the implementations. fallback: device of all nodes but products; NULL: none. */
 static clade_status prepare(runner *r, const compare_work *work, const compare_net *net, const compare_data *data,
                             clade_device *device, clade_device *fallback, const char *prefer) {
   r->data = data;
@@ -83,8 +83,8 @@ static void finish(runner *r) {
   clade__free(r->y);
 }
 
-/* ---- right first ---- */
-/* The largest difference, of the largest value: rounding passes, anything else does not. Of bytes it is exact. */
+/* ---- checks ---- */
+/* Largest allowed difference relative to the largest value, enough for rounding. i8 results must be equal. */
 static const double right_enough = 1e-3;
 
 static double result(const runner *r, size_t i) {
@@ -104,7 +104,7 @@ static clade_status compare_results(const runner *r, const runner *reference, do
   return CLADE_FAIL(INTERNAL, "its results differ by up to %.2g of the largest from those of plain kernels", *error);
 }
 
-/* ---- how many images it tells right ---- */
+/* ---- accuracy ---- */
 static bool is_right(const runner *r, int image, int32_t digit) {
   enum { CLASSES = 10 };
   const float *y = (const float *)r->y + (size_t)image * CLASSES;
@@ -114,7 +114,7 @@ static bool is_right(const runner *r, int image, int32_t digit) {
   return best == digit;
 }
 
-/* Batch after batch; the last one is filled up with images that do not count again. */
+/* Classifies batch after batch; the last batch is filled up with images that are not counted again. */
 static clade_status classify(runner *r, const compare_work *work, const compare_net *net, double *accuracy) {
   const compare_data *usual = r->data;
   compare_data images = *usual;
@@ -137,7 +137,7 @@ static clade_status classify(runner *r, const compare_work *work, const compare_
   return status;
 }
 
-/* ---- energy: counters move in steps, so that calls of a second or more are counted ---- */
+/* ---- energy: counters are updated in steps, so at least a second of calls is measured ---- */
 static const double metered_seconds = 1;
 
 static clade_status count_energy(runner *r, compare_meter *meter, compare_row *row) {
@@ -170,15 +170,14 @@ static clade_status profiled_calls(runner *r, int n, compare_row *row) {
     in[i] = p.in;
     kernels[i] = p.kernels;
   }
-  if (bench_stat_of(n, kernels).median <= 0) return CLADE_OK; /* the device keeps no times */
+  if (bench_stat_of(n, kernels).median <= 0) return CLADE_OK; /* the device has no profiling clock */
   row->transfer = bench_stat_of(n, in).median + bench_stat_of(n, out).median;
   row->compute = bench_stat_of(n, kernels).median;
   row->other = fmax(row->p50 - row->transfer - row->compute, 0);
   return CLADE_OK;
 }
 
-/* What else there is to know of a call. A run that keeps times is another one, so that what was timed is what users
- * run. */
+/* Energy and parts of a call. Profiling uses a run of its own, so the timed run is the one that users get. */
 static clade_status take_apart(const compare_job *job, runner *r, compare_meter *meter, compare_row *row) {
   CLADE_TRY(count_energy(r, meter, row));
   clade_run_free(r->run);
@@ -245,7 +244,7 @@ static void race(compare_job *job, runner *runners, compare_row *rows) {
 
 static const char plain[] = "gemm=ref,conv2d=ref";
 
-/* A simulation takes as many cycles each time: one call is counted, and nothing is timed. */
+/* A simulation takes the same number of cycles each time: one call is counted, nothing is timed. */
 static clade_status simulate(compare_side *side, runner *r, const compare_demand *demand, compare_row *row) {
   compare_rtl_mark(side);
   CLADE_TRY(call(r));
@@ -254,7 +253,7 @@ static clade_status simulate(compare_side *side, runner *r, const compare_demand
   return compare_rtl_row(side, demand, row);
 }
 
-/* Networks in bytes are more than products, which are all that bundles compute of bytes. */
+/* Bundles compute only products of i8, so i8 networks need a fallback device. */
 static clade_device *fallback_of(const compare_job *job, const compare_side *side, const compare_work *work) {
   return work->model && work->bytes && !side->bench.info.compiler ? job->host : NULL;
 }
@@ -272,7 +271,7 @@ static clade_status begin(const compare_job *job, compare_side *side, runner *r,
   if (!side->simulated) return CLADE_OK;
   clade_status status = simulate(side, r, demand, row);
   finish(r);
-  *r = (runner){0}; /* takes no turns */
+  *r = (runner){0}; /* simulated devices take no turns */
   return status;
 }
 

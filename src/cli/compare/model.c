@@ -1,4 +1,4 @@
-/* A device that is not here, described by a file: its row is what the cycle model makes of it (docs/fpga.md). */
+/* A device that is described by a file: its rows are estimates of the cycle model (docs/fpga.md). */
 #include <math.h>
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ clade_status compare_model_open(compare_side *side) {
   return CLADE_OK;
 }
 
-/* Of a range the geometric middle stands where one number is wanted; nobody measured it. */
+/* The model gives a range; p50 is its geometric mean. No call is measured. */
 clade_status compare_model_row(const compare_side *side, const compare_work *work, const compare_demand *demand,
                                compare_row *row) {
   const compare_data data = compare_data_size(work);

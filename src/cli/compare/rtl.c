@@ -1,6 +1,5 @@
-/* A device whose array is simulated cycle by cycle: the emulated accelerator with fpga/rtl behind its queue. Its
- * seconds are the cycles that the simulation tells of a call's launches, at the clock of a routed design of the same
- * array. */
+/* A device whose array is simulated cycle by cycle: the emulated accelerator with fpga/rtl behind its queue. Seconds
+ * are the simulated cycles at the clock of a routed design of the same array. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,7 +12,7 @@ const char *compare_rtl_path(const char *spec) {
   return spec && !strncmp(spec, prefix, sizeof prefix - 1) ? spec + sizeof prefix - 1 : NULL;
 }
 
-/* The layer appends a line for each launch to a file of this name. */
+/* The OpenCL layer appends a line for each launch to the file named by CLADE_RTL_LOG. */
 static clade_status log_new(compare_side *side) {
   const char *place = getenv("TMPDIR");
   snprintf(side->log, sizeof side->log, "%s/clade-rtl-XXXXXX", place && *place ? place : "/tmp");
@@ -60,7 +59,7 @@ void compare_rtl_mark(compare_side *side) {
   fclose(log);
 }
 
-/* Every product of the call must have been simulated, and nothing else. */
+/* Sums the cycles. Fails unless exactly the products of the call were simulated. */
 static clade_status read_log(const compare_side *side, const compare_demand *demand, FILE *log, long long *cycles) {
   long long batches, m, n, k, each;
   *cycles = 0;

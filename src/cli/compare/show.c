@@ -1,4 +1,4 @@
-/* The rows of clade bench compare: as JSON, and that as a table. */
+/* Output of `clade bench compare`: rows as JSON, and the table. */
 #include <math.h>
 #include <stdio.h>
 

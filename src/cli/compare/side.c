@@ -1,4 +1,4 @@
-/* The devices that are compared: opened, described, and measured by themselves. */
+/* The devices of a comparison: opened, described and probed. */
 #include "cli/compare/compare.h"
 
 const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "modeled(routed)", "modeled(report)",
@@ -19,7 +19,7 @@ static clade_status open_device(compare_side *side) {
   CLADE_TRY(clade_device_get_info(bench->device, &bench->info));
   side->evidence = bench->info.software ? COMPARE_FUNCTIONAL : COMPARE_MEASURED;
   compare_meter_open(&side->meter, &bench->info);
-  /* the probes are kernels of their own, which a device without a compiler has no program for */
+  /* a device without a compiler has no program for the probes */
   return bench->info.compiler ? bench_probe(bench) : CLADE_OK;
 }
 
@@ -31,7 +31,7 @@ clade_status compare_side_open(const char *spec, compare_side *out) {
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
 }
 
-/* A bundle is looked for when something is first compiled. */
+/* A bundle is looked up at the first compilation. */
 clade_status compare_side_ask(compare_side *side) {
   clade_device_info info = {.size = sizeof info};
   CLADE_TRY(clade_device_get_info(side->bench.device, &info));
@@ -49,7 +49,7 @@ const char *compare_side_name(const compare_side *side) {
   return side->modeled || side->simulated ? side->model.name : side->bench.info.name;
 }
 
-/* Models have an element of their own, in which they do what is written in f32; the simulated array has bytes. */
+/* A model computes f32 works in its own element type; the simulated array computes i8 only. */
 bool compare_does(const compare_side *side, const compare_work *work) {
   if (side->simulated) return work->bytes;
   return !work->bytes || !side->modeled || side->model.element_bytes == 1;

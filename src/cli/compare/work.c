@@ -1,5 +1,5 @@
-/* The works of clade bench compare: products, convolutions, networks. Each is a graph from host memory to host memory.
- */
+/* The works of `clade bench compare`: products, convolutions and networks, each a graph from host memory to host
+ * memory. */
 #include <math.h>
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ static size_t input_elements(const compare_work *w) {
   return n;
 }
 
-/* Any bytes, each of -127 to 127. */
+/* Random bytes from -127 to 127. */
 static int8_t *bytes_new(uint64_t seed, size_t n) {
   int8_t *bytes = clade__new(n, 1);
   uint32_t random[4];
@@ -97,7 +97,7 @@ static int8_t *bytes_new(uint64_t seed, size_t n) {
   return bytes;
 }
 
-/* The second operand does not change from call to call, as weights do not. */
+/* The second operand is a constant, like a weight. */
 static clade_val product_of_bytes(const compare_work *w, clade_graph *g, clade_val x) {
   int8_t *weights = bytes_new(74, (size_t)(w->k * w->n));
   clade_val b = clade_constant(g, CLADE_I8, CLADE_SHAPE(w->k, w->n), weights), y = clade_gemm(g, x, b);
@@ -162,7 +162,7 @@ void compare_data_free(compare_data *data) {
   clade__free(data->labels);
 }
 
-/* ---- what a graph needs ---- */
+/* ---- demand of a graph ---- */
 static int64_t elements(const clade_shape *s) {
   int64_t n = 1;
   for (int i = 0; i < s->rank; i++) n *= s->dim[i];
@@ -199,7 +199,7 @@ static cycles_work forward(const clade_node *n) {
   return out;
 }
 
-/* A derivative of a convolution with these weights [out, in / groups, height, width] and results, as products. */
+/* A derivative of a convolution as a product; w: weights [out, in / groups, height, width], y: the forward result. */
 static cycles_work backward(const clade_node *n, const clade_shape *w, const clade_shape *y, bool of_weights) {
   int64_t groups = ((const clade__conv_attrs *)n->attrs)->groups, out = w->dim[0] / groups;
   int64_t taps = w->dim[1] * w->dim[2] * w->dim[3], places = y->dim[0] * y->dim[2] * y->dim[3];
