@@ -1,4 +1,4 @@
-/* How well a model answers to the test images, and how long a batch takes. */
+/* Accuracy and speed of a model on test images. */
 #include "cli/answers.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* A first batch once more, before all, so that all is loaded. */
+/* Batch -1 warms up: it is the first batch, not counted. */
 static clade_status answer_all(const answers_test *t, clade_run *run, clade_loader *loader, int64_t batches, float *y,
                                double *seconds, int64_t *right) {
   for (int64_t i = -1; i < batches; i++) {

@@ -1,4 +1,5 @@
-/* Runs this program again as a child and reads what it answers: whatever an OpenCL library does, it does it there. */
+/* Runs this program again as a child process and collects its output, so that a crash in an OpenCL library ends only
+ * the child. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@ extern char **environ;
 
 enum { MAX_ARGUMENTS = 20, OUTPUT_BYTES = 1 << 20, STEP_MS = 2 };
 
-/* The environment with one more entry in front, which wins over a later one of the same name in the child's getenv;
- * the old one is left out, so that this holds for every C library. */
+/* The environment with an entry added in front. A previous entry of the same name is dropped: C libraries differ in
+ * which of two getenv finds. */
 static char **environment_with(const char *entry) {
   size_t n = 0, at = 0, name = strcspn(entry, "=") + 1;
   while (environ[n]) ++n;
@@ -28,7 +29,7 @@ static char **environment_with(const char *entry) {
   return list;
 }
 
-/* false: still running when the time was over, and killed. */
+/* false: the time is up and the child was killed. */
 static bool wait_for(pid_t pid, int seconds, int *status) {
   int left = seconds * 1000;
   struct timespec step = {0, STEP_MS * 1000000};
@@ -90,7 +91,7 @@ void cli_child_run(const char *const *arguments, const char *environment, int se
   char *argv[MAX_ARGUMENTS + 3] = {"clade", "__child"};
   for (int i = 0; i < MAX_ARGUMENTS && arguments[i]; ++i) argv[i + 2] = (char *)(uintptr_t)arguments[i];
   char **list = environment ? environment_with(environment) : NULL;
-  /* files and not pipes: a child that writes much never waits for us */
+  /* files instead of pipes, so that a child with much output never blocks */
   int out = memfd_create("clade-out", MFD_CLOEXEC), err = memfd_create("clade-err", MFD_CLOEXEC), status = 0;
   pid_t pid;
   if (out >= 0 && err >= 0 && (list || !environment) && start(argv, list ? list : environ, out, err, &pid)) {

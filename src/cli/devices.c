@@ -1,4 +1,4 @@
-/* clade devices: every device of every platform, as it was asked and probed. */
+/* clade devices: lists the devices of all platforms. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -25,8 +25,8 @@ static json_t *programs_json(const clade_device_info *info) {
   return list;
 }
 
-/* The device as it is once it was asked for its matrix units and for its speed; what cannot be opened stays as it was
- * described. */
+/* Adds the results of probing the matrix units and of measuring the speed. A device that cannot be opened keeps its
+ * plain description. */
 static void ask_more(clade_device_info *info) {
   clade_device *device = NULL;
   if (clade_device_find(info->id, &device)) return;
@@ -36,7 +36,7 @@ static void ask_more(clade_device_info *info) {
   clade_device_release(device);
 }
 
-/* Where a number is from. A class's stands for what nobody measured. */
+/* Origin of a number. `class` numbers are the defaults of the device's class, where nothing was measured. */
 typedef enum source { MEASURED, TOLD, EXPECTED, UNKNOWN } source;
 static const char *const source_names[] = {"measured", "told", "class", "unknown"};
 
@@ -49,7 +49,7 @@ static speed speed_of(double measured, double expected) {
   return measured > 0 ? (speed){measured, MEASURED} : (speed){expected, expected > 0 ? EXPECTED : UNKNOWN};
 }
 
-/* Of the device by its info, in the order of docs/json.md. */
+/* The speeds of a device, in the order of docs/json.md. */
 enum { BANDWIDTH, LAUNCH, WAIT, SPEEDS };
 static const char *const speed_names[] = {"bandwidth_gbps", "launch_us", "wait_us"};
 static void speeds_of(const clade_device_info *i, speed out[SPEEDS]) {
@@ -64,7 +64,7 @@ static speed peak_of(const clade_device_info *i, clade_dtype type) {
   return speed_of(i->peak_gflops[type], type == CLADE_F32 ? clade__class_speed_of(i).flops * 1e-9 : 0);
 }
 
-/* Adds each number to `device`, and where it is from to `obtained`. */
+/* Adds each number to `device`, and its origin to `obtained`. */
 static void add_speeds(json_t *device, const clade_device_info *i) {
   speed at[SPEEDS];
   json_t *obtained = json_object(), *peaks = json_object(), *from = json_object();
@@ -177,7 +177,7 @@ static void print_device(int index) {
   for (int q = 0; q < n; ++q) printf("   quirk         %s: %s\n", quirks[q].flag, quirks[q].reason);
 }
 
-/* wanted[i]: print device i. All of them where no device was asked for. */
+/* Sets wanted[i] for the devices to print: those of --device, or all. */
 static clade_status choose(const cli_args *args, int n, bool *wanted) {
   for (int i = 0; i < n; ++i) wanted[i] = !args->n_devices;
   for (int d = 0; d < args->n_devices; ++d) {
@@ -185,14 +185,14 @@ static clade_status choose(const cli_args *args, int n, bool *wanted) {
     clade_device_info info = {.size = sizeof info};
     clade_status status = clade_device_find(args->device[d], &device);
     if (!status) status = clade_device_get_info(device, &info);
-    if (!status) wanted[atoi(info.id)] = true; /* an id is a position in the list */
+    if (!status) wanted[atoi(info.id)] = true; /* the id is the position in the list */
     clade_device_release(device);
     CLADE_TRY(status);
   }
   return CLADE_OK;
 }
 
-/* Before the devices are shown. One that cannot be measured is a failure where it was asked for by --device. */
+/* Measures devices before they are shown. A failure counts only if the device was named by --device (`strict`). */
 static clade_status measure(int n, const bool *wanted, bool strict) {
   for (int i = 0; i < n; ++i) {
     clade_device_info info = {.size = sizeof info};

@@ -1,5 +1,5 @@
-/* clade doctor: what is wrong with this machine's OpenCL, and how to mend it. This process itself never calls OpenCL,
- * so that no implementation can take the report down with it. */
+/* clade doctor: diagnoses this machine's OpenCL and suggests remedies. This process never calls OpenCL, so that no
+ * implementation can crash the report. */
 #include "cli/doctor.h"
 
 #include <getopt.h>

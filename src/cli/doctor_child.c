@@ -1,4 +1,4 @@
-/* clade __child: what the doctor asks of OpenCL, answered in a process of its own as JSON. */
+/* clade __child: the OpenCL queries of the doctor, in a process of their own, answered as JSON. */
 #include "cli/cli.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ static int answer(json_t *document) {
   return written ? CLI_DONE : CLI_FAILED;
 }
 
-/* ---- vendor LIBRARY: does it load, and is it an implementation? ---- */
+/* ---- vendor LIBRARY: does it load and is it an OpenCL implementation? ---- */
 static int vendor(const char *library) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
@@ -26,7 +26,7 @@ static int vendor(const char *library) {
   return answer(json_object());
 }
 
-/* ---- inspect SPEC…: loader, platforms, devices, and which device each spec means ---- */
+/* ---- inspect SPEC…: loader, platforms, devices, and the device of each spec ---- */
 static json_t *platforms_json(void) {
   clade__platform_report reports[MAX_PLATFORMS];
   int n = clade__platforms_inspect(MAX_PLATFORMS, reports);
@@ -44,7 +44,7 @@ static json_t *platforms_json(void) {
 static json_t *devices_json(void) {
   json_t *list = json_array();
   int n = 0;
-  if (clade_device_count(&n)) return list; /* the checks of loader and platforms tell why */
+  if (clade_device_count(&n)) return list; /* the checks of loader and platforms report the reason */
   for (int i = 0; i < n; ++i) {
     json_t *device = cli_device_json(i, false);
     if (device) json_array_append_new(list, device);
@@ -77,7 +77,7 @@ static int inspect(int n, char **specs) {
                           "devices", devices, "chosen", chosen));
 }
 
-/* ---- probe ID: does a kernel compute the right answer? ---- */
+/* ---- probe ID: does a kernel compute the right result? ---- */
 static int probe(const char *id) {
   clade_device *device = NULL;
   clade_status status = clade_device_find(id, &device);

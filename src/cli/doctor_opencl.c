@@ -1,5 +1,5 @@
-/* The doctor's checks that need OpenCL: the loader, the platforms, and a kernel on each device. All of it happens in
- * children, since an implementation may abort. */
+/* Checks of the doctor that need OpenCL: the loader, the platforms, and a kernel on each device. All run in child
+ * processes, because an implementation may abort. */
 #include "cli/doctor.h"
 
 #include <signal.h>
@@ -14,7 +14,7 @@ static long long number_of(const json_t *object, const char *name) {
   return (long long)json_integer_value(json_object_get(object, name));
 }
 
-/* "was killed by signal 6 (Aborted): its last words" */
+/* Describes how a child ended: "was killed by signal 6 (Aborted): its last words". */
 static void fate(const cli_child_result *child, char *text, size_t size) {
   char how[64];
   if (!child->started)
@@ -28,7 +28,7 @@ static void fate(const cli_child_result *child, char *text, size_t size) {
   snprintf(text, size, "%s%s%s", how, *child->words ? ": " : "", child->words);
 }
 
-/* Enumerating kills the process: which library alone does it too? */
+/* Enumeration crashes the process: finds the libraries that crash alone. */
 static bool find_culprits(json_t *checks, const json_t *libraries) {
   size_t i;
   const json_t *library;
@@ -57,8 +57,8 @@ static bool check_loader(json_t *checks, const json_t *report) {
   return doctor_check(checks, "loader", NULL, true, NULL, "the OpenCL loader is %s", path);
 }
 
-/* A platform without devices is left aside where others have some: many are installed for hardware that is not there.
- * One that fails otherwise, or of which a device was left out, is told as a failure. */
+/* A platform without devices is no fault if another platform has some: many are installed without their hardware.
+ * Other errors, and devices that were left out, are faults. */
 static bool check_platform(json_t *checks, const json_t *platform, bool others) {
   const char *name = text_of(platform, "name"), *remedy = text_of(platform, "remedy");
   const char *why = text_of(platform, "message");
@@ -96,7 +96,7 @@ static bool wanted(const json_t *chosen, const char *id) {
   return !json_array_size(chosen);
 }
 
-/* *right: the kernel computed what it should. */
+/* Runs the kernel probe; *right: the result is correct. */
 static bool probe(json_t *checks, json_t *device, bool *right) {
   const char *id = text_of(device, "id"), *name = text_of(device, "name");
   cli_child_result child;

@@ -1,5 +1,4 @@
-/* The doctor's checks of the machine that need no OpenCL call: vendor libraries, directories, the linker, permissions.
- */
+/* Checks of the doctor that need no OpenCL call: vendor libraries, directories, the linker, permissions. */
 #include "cli/doctor.h"
 
 #include <errno.h>
@@ -69,8 +68,8 @@ static bool ends_with(const char *text, const char *end) {
   return a >= b && !strcmp(text + a - b, end);
 }
 
-/* The loader's rule: OCL_ICD_VENDORS is a folder, an .icd file or a library; a bare name.icd lies in the vendors'
- * folder. */
+/* The loader's rule: OCL_ICD_VENDORS is a directory, an .icd file or a library; a bare NAME.icd is searched in the
+ * vendors' directory. */
 bool doctor_vendors(json_t *checks, json_t *libraries) {
   const char *folder = env("OPENCL_VENDOR_PATH") ? env("OPENCL_VENDOR_PATH") : "/etc/OpenCL/vendors";
   const char *chosen = env("OCL_ICD_VENDORS");
@@ -99,7 +98,7 @@ bool doctor_vendors(json_t *checks, json_t *libraries) {
 }
 
 /* ---- directories ---- */
-/* Whether `path` can be written, or made: then its nearest ancestor that exists can. */
+/* Whether `path`, or its nearest existing ancestor, is writable. */
 static bool can_write(const char *path, char *nearest) {
   snprintf(nearest, PATH_BYTES, "%s", path);
   while (access(nearest, F_OK)) {
@@ -130,7 +129,7 @@ bool doctor_home(json_t *checks) {
   return fine;
 }
 
-/* A directory that is absent is made when it is needed: what counts is where. */
+/* An absent directory is created when it is needed, so its parent is checked. */
 static bool cache_check(json_t *checks, const char *path, const clade__cache_stats *stats) {
   static const char *const elsewhere = "export CLADE_CACHE_DIR=<a directory of your own>";
   char nearest[PATH_BYTES];

@@ -1,7 +1,7 @@
-/* --device emulated: the layer that presents the emulated accelerator, named to OpenCL's loader before that is opened;
- * and where its bundle is. Both lie beside the command, or in the library's directory where it is installed. --device
- * rtl:FILE (docs/comparing-devices.md) is the same with the simulated array in it; asked for beside the former, it
- * serves as both. */
+/* --device emulated: adds the layer of the emulated accelerator to OPENCL_LAYERS before OpenCL's loader is opened,
+ * and sets CLADE_BUNDLE_PATH to its bundle. Both files are beside the command or in the installed library's
+ * directory. --device rtl:FILE (docs/comparing-devices.md) uses a layer that also simulates the array; if both are
+ * asked for, this layer serves both. */
 #include "cli/cli.h"
 
 #include <libgen.h>
@@ -12,7 +12,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The second does what the first does, and more. */
+/* RTL includes PLAIN. */
 enum layer { NONE, PLAIN, RTL };
 static const char *const files[] = {[PLAIN] = "libclade_emulated.so", [RTL] = "libclade_emulated_rtl.so"};
 
@@ -23,7 +23,7 @@ static enum layer asked_by(const char *spec) {
   return strncasecmp(spec, alias, n) == 0 && (!spec[n] || spec[n] == ':') ? PLAIN : NONE;
 }
 
-/* The directory that holds the layer. */
+/* Finds the directory of the layer. */
 static bool find_place(const char *file, char place[PATH_BYTES]) {
   static const char *const ways[] = {"", "/../" CLADE_CLI_LIBDIR "/clade"};
   char self[PATH_BYTES / 2], layer[PATH_BYTES + 32];
@@ -41,13 +41,13 @@ static bool find_place(const char *file, char place[PATH_BYTES]) {
 
 void cli_emulated(const char *spec) {
   char place[PATH_BYTES], text[3 * PATH_BYTES];
-  static char others[PATH_BYTES]; /* layers, that were there before */
+  static char others[PATH_BYTES]; /* the user's OPENCL_LAYERS */
   static enum layer loaded;
   enum layer layer = spec ? asked_by(spec) : NONE;
   if (layer <= loaded || !find_place(files[layer], place)) return;
   if (!loaded) snprintf(others, sizeof others, "%s", getenv("OPENCL_LAYERS") ? getenv("OPENCL_LAYERS") : "");
   loaded = layer;
-  if (!strstr(others, "/libclade_emulated")) { /* that one, or one that stands in its place */
+  if (!strstr(others, "/libclade_emulated")) { /* the user may have named this layer, or a replacement */
     snprintf(text, sizeof text, "%s%s%s/%s", others, *others ? ":" : "", place, files[layer]);
     setenv("OPENCL_LAYERS", text, 1);
   }

@@ -1,4 +1,4 @@
-/* clade infer: a model's forward pass, on a demonstration's input or on files. */
+/* clade infer: runs a model on a demonstration's input or on files. */
 #include "cli/infer.h"
 
 #include <getopt.h>
@@ -50,7 +50,7 @@ static json_t *impls_json(const clade_func *func) {
   return list;
 }
 
-/* Of each execution; 0 where there is no fallback device, or where it is the device itself. */
+/* Copies in each execution; 0 without a fallback device, or if both devices are the same. */
 static json_t *crossing_json(const clade_func *func, int from, int to) {
   int copies;
   uint64_t bytes = 0;

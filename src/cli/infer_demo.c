@@ -1,4 +1,4 @@
-/* clade infer --demo mlp: a perceptron whose result is compared with a C reference. */
+/* clade infer --demo mlp: a perceptron whose result is compared with a reference in C. */
 #include <stdio.h>
 
 #include "cli/infer.h"
@@ -55,7 +55,7 @@ static clade_status check(demo *d) {
   return CLADE_OK;
 }
 
-/* `seconds` is the fastest of a few executions after the first. All must give the same bits. */
+/* `seconds` is the fastest of a few executions after a warm-up. All executions must give the same bits. */
 static clade_status measure(demo *d) {
   for (int i = 0; i < WARM_RUNS; ++i) {
     double start = clade__now();

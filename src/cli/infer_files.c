@@ -1,4 +1,5 @@
-/* clade infer DIR|FILE.safetensors: a trained model's answers to the images of an NPY file, written to another. */
+/* clade infer DIR|FILE.safetensors: runs a trained model on the images of an NPY file and writes the results to
+ * another. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +14,24 @@ typedef struct files {
   clade_shape image;
   size_t sample; /* elements of an image */
   int64_t count, batch;
-  clade_checkpoint *checkpoint; /* NULL: the weights are a file */
-  char *model;                  /* its name */
-  bool pruned;                  /* it is built in the checkpoint's shapes */
-  char *quantization;           /* for clade_compile; NULL: it is in f32 */
-  bool simulate;                /* the same: it was trained for 8 bits, and not quantized yet */
+  clade_checkpoint *checkpoint; /* NULL: the weights come from a file */
+  char *model;                  /* name of the model */
+  bool pruned;                  /* the model has the checkpoint's shapes */
+  char *quantization;           /* as clade_compile(.quantization); NULL: f32 */
+  bool simulate;                /* trained with --qat but not yet quantized: quantization is simulated */
   int64_t classes;
   clade_device *device, *fallback;
   clade_graph *graph;
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
-  float *rows;    /* a batch */
-  float *channel; /* mean of each channel, then its deviation, by which training normalized; NULL: it did not */
+  float *rows;    /* images of a batch */
+  float *channel; /* means and deviations of the channels by which training normalized; NULL: not normalized */
   double seconds;
   char sha[65];
 } files;
 
-/* [n, height, width] are images of one channel, [n, values] are vectors. */
+/* An input [n, height, width] has one channel; [n, values] is a list of vectors. */
 static clade_status read_input(const infer_job *job, files *f) {
   char text[128];
   CLADE_TRY(clade_npy_read(job->input, &f->x));
@@ -46,14 +47,14 @@ static clade_status read_input(const infer_job *job, files *f) {
   f->image = (clade_shape){.rank = 3, .dim = {1, 1, 1}};
   for (int i = 1; i < s->rank; ++i) f->image.dim[3 - s->rank + i] = s->dim[i];
   int64_t elements;
-  CLADE_TRY(clade_shape_elements(&f->image, &elements)); /* where there are no images, no bytes bound it */
+  CLADE_TRY(clade_shape_elements(&f->image, &elements)); /* an empty array does not bound the sizes */
   f->sample = (size_t)elements;
   return f->sample ? CLADE_OK
                    : CLADE_FAIL(BAD_SHAPE, "%s: its images have no pixels: %s", job->input,
                                 clade_shape_text(s, text, sizeof text));
 }
 
-/* `name` of the state's "normalize": a number for each channel. */
+/* Reads an array of the state's "normalize": one number for each channel. */
 static bool read_channels(const json_t *normalize, const char *name, int64_t channels, float *to) {
   const json_t *values = json_object_get(normalize, name);
   if ((int64_t)json_array_size(values) != channels) return false;
@@ -89,7 +90,7 @@ static clade_status wrong_images(const infer_job *job, const files *f, const jso
   return status;
 }
 
-/* Of a checkpoint that is quantized, or trained for that, its layers. */
+/* The quantized layers of a checkpoint, or the layers of its --qat training. */
 static clade_status read_quantization(const json_t *state, files *f) {
   f->simulate = json_is_object(json_object_get(state, "qat"));
   const char *member = f->simulate ? "qat" : "quantization";
@@ -107,7 +108,7 @@ static clade_status take_model(files *f, const char *name) {
   return f->model ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
-/* A checkpoint says of how many classes and for which images its model was made. */
+/* Compares --classes and the images with those that the checkpoint's model was made for. */
 static clade_status check_state(const infer_job *job, files *f) {
   json_t *state = clade__json_load_text(clade_checkpoint_text(f->checkpoint)), *shape = json_object_get(state, "shape");
   const char *model = json_string_value(json_object_get(json_object_get(state, "course"), "model"));
@@ -138,7 +139,7 @@ static clade_status open_weights(const infer_job *job, files *f) {
   struct stat at;
   f->classes = job->classes;
   if (stat(job->weights, &at) || !S_ISDIR(at.st_mode))
-    return take_model(f, job->model); /* a file: read when there are variables */
+    return take_model(f, job->model); /* a file is read later, once the variables exist */
   CLADE_TRY(clade_checkpoint_open(job->weights, CLADE_CHECKPOINT_BEST, &f->checkpoint));
   return check_state(job, f);
 }
@@ -160,7 +161,7 @@ static clade_status build(const infer_job *job, files *f) {
   return clade_run_new(f->func, f->vars, &f->run);
 }
 
-/* What training did to every image. */
+/* Normalizes images as training did. */
 static void normalize_rows(files *f, int64_t n) {
   size_t channels = (size_t)f->image.dim[0], pixels = f->sample / channels;
   for (size_t i = 0; i < (size_t)n * f->sample; ++i) {
@@ -169,7 +170,7 @@ static void normalize_rows(files *f, int64_t n) {
   }
 }
 
-/* Images `first` to `first + n` as floats; bytes become 0 to 1. What fills the batch is 0. */
+/* Copies n images from `first` on as floats; bytes are scaled to 0 to 1. The rest of the batch is 0. */
 static void take_rows(files *f, int64_t first, int64_t n) {
   size_t at = (size_t)first * f->sample, count = (size_t)n * f->sample;
   memset(f->rows, 0, (size_t)f->batch * f->sample * sizeof *f->rows);
@@ -217,7 +218,7 @@ static clade_status work(const infer_job *job, files *f) {
   return job->explain ? infer_explain(job, f->func) : CLADE_OK;
 }
 
-/* Without --output: the likeliest class of each image. */
+/* The most likely class of an image, printed if there is no --output. */
 static int64_t answer(const files *f, int64_t image) {
   const float *p = (const float *)f->y.data + image * f->classes;
   int64_t best = 0;

@@ -1,4 +1,4 @@
-/* clade inspect: what a model consists of, layer by layer: parameters, bytes, FLOPs, types, zeros, and times. */
+/* clade inspect: lists the layers of a model with parameters, bytes, FLOPs, types, zeros and times. */
 #include "cli/inspect.h"
 
 #include <getopt.h>

@@ -1,12 +1,12 @@
-/* The layers of a func: its nodes that compute something of the input. What is computed of variables alone, as their
- * copies in other layouts, belongs to the first of those that read it. */
+/* Finds the layers of a func: its nodes that depend on an input. A node that depends on variables only, such as a
+ * reorder of weights, belongs to the first layer that reads it. */
 #include "base/dtype.h"
 #include "cli/inspect.h"
 #include "op/op.h"
 #include "pass/pass.h"
 
 /* ---- variables ---- */
-/* "conv1" of "conv1.weight". */
+/* Length of "conv1" in "conv1.weight". */
 static size_t prefix_of(const char *name) {
   const char *dot = strrchr(name, '.');
   return dot ? (size_t)(dot - name) : strlen(name);
@@ -34,10 +34,10 @@ static clade_status add_name(inspect_layer *l, const char *name) {
   return CLADE_OK;
 }
 
-/* All of an element's bytes are 0; of floats also -0. */
+/* Counts elements whose bytes are all 0; for floats, -0 counts too. */
 static int64_t count_zeros(const unsigned char *data, size_t bytes, int64_t n, clade_dtype dtype) {
   const size_t each = n ? bytes / (size_t)n : 0;
-  const unsigned char sign = clade__is_float(dtype) ? 0x7f : 0xff; /* what counts of the last byte */
+  const unsigned char sign = clade__is_float(dtype) ? 0x7f : 0xff; /* mask of the last byte */
   int64_t zeros = 0;
   for (int64_t i = 0; i < n && each; i++) {
     const unsigned char *at = data + (size_t)i * each;
@@ -59,7 +59,7 @@ static clade_status add_weights(const inspect_job *job, const clade_port_info *i
   return status;
 }
 
-/* Ranges of a training for 8 bits are no part of the model. */
+/* Variables of the optimizer, such as ranges of --qat, are no part of the model. */
 static bool is_of_training(const char *name) { return !strncmp(name, "optimizer.", 10); }
 
 static clade_status add_variable(const inspect_job *job, const char *name, inspect_layer *l) {
@@ -84,10 +84,10 @@ static clade_status add_variable(const inspect_job *job, const char *name, inspe
 typedef struct finder {
   inspect_job *job;
   const clade_graph *g;
-  bool *depends; /* by node: on an input */
+  bool *depends; /* for each node: whether it depends on an input */
 } finder;
 
-/* What is computed of variables alone for this layer, and those. */
+/* Assigns to the layer the nodes and variables that are computed without an input. */
 static clade_status take_behind(finder *f, clade__id value, size_t layer) {
   const clade__id id = f->g->values[value].node;
   const clade__node *n = &f->g->nodes[id];
@@ -98,7 +98,7 @@ static clade_status take_behind(finder *f, clade__id value, size_t layer) {
   return CLADE_OK;
 }
 
-/* The first operand that is made of variables, and has the rank of weights. */
+/* Type of the first operand of at least two dimensions that is computed from variables. */
 static clade_dtype weight_type(const finder *f, const clade__node *n) {
   for (int i = 0; i < n->n_in; i++) {
     const clade_type *type = clade__type(f->g, n->in[i]);

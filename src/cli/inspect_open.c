@@ -1,5 +1,4 @@
-/* What clade inspect looks at: a run, a file of weights, or a model with initial values; compiled, with its variables.
- */
+/* Opens what clade inspect looks at: a run, a file of weights, or a model with initial values. */
 #include <sys/stat.h>
 
 #include "base/dtype.h"
@@ -8,7 +7,7 @@
 #include "models/models.h"
 
 /* ---- a run ---- */
-/* "bf16, fc3=f32", as the training was computed. */
+/* Precision of the training, such as "bf16, fc3=f32". */
 static clade_status read_precision(inspect_job *job) {
   const char *text = json_string_value(json_object_get(json_object_get(job->state, "settings"), "precision"));
   if (job->precision || !text || job->quantization) return CLADE_OK;

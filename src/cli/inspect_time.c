@@ -1,4 +1,4 @@
-/* What each layer takes of a batch's time: each step is launched by itself, and timed by the device. */
+/* Times the layers of a batch: each step is launched separately and timed by the device. */
 #include "cli/inspect.h"
 
 enum { WARM = 2, ROUNDS = 10 };
@@ -8,7 +8,7 @@ typedef struct timing {
   bool counts;
 } timing;
 
-/* Copies of inputs and outputs are none of a layer's. */
+/* Copies of inputs and outputs belong to no layer. */
 static void observe(void *user, const clade_step_time *t) {
   const timing *timing = user;
   const clade_func *func = timing->job->func;

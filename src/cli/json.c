@@ -1,4 +1,4 @@
-/* Standard output: JSON and nothing else there, and what is done where it cannot be written. */
+/* Standard output for JSON only, and errors of writing to it. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 static FILE *out;
 
-/* Told once, not for each line. */
+/* Reported once, not for each line. */
 static int cannot_write(int error) {
   static bool told;
   if (!told) cli_failed("cannot write to standard output%s%s", error ? ": " : "", error ? strerror(error) : "");
@@ -15,7 +15,7 @@ static int cannot_write(int error) {
   return CLI_FAILED;
 }
 
-/* That it is closed is no matter where nothing was written. */
+/* A closed standard output is an error only if something was written. */
 static bool end(FILE *file) {
   errno = 0;
   if (ferror(file) || fflush(file)) return false;

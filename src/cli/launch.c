@@ -1,4 +1,4 @@
-/* clade launch: runs a command, and starts it again where it failed in a way that another try may mend. */
+/* clade launch: runs a command and restarts it after failures that another try may overcome. */
 #include "cli/launch.h"
 
 #include <getopt.h>
@@ -21,10 +21,10 @@ static const cli_args description = {
                              {0}},
 };
 
-/* ---- what was reached ---- */
-/* The newest checkpoint, and which file it is: one of an earlier run may be of the same step. */
+/* ---- progress ---- */
+/* The newest checkpoint: its step, and its file, since an earlier run may have reached the same step. */
 typedef struct mark {
-  int64_t step; /* -1: there is none */
+  int64_t step; /* -1: none */
   struct stat file;
 } mark;
 
@@ -42,9 +42,9 @@ static bool same(const mark *a, const mark *b) {
          a->file.st_mtim.tv_nsec == b->file.st_mtim.tv_nsec;
 }
 
-/* ---- tries ---- */
-/* A killed process is 128 and its signal to shells and mpirun; mpirun also has numbers from there on for a node that it
- * lost. SIGILL is a processor that lacks what was compiled for; mpirun has the same number for what it cannot start. */
+/* ---- retries ---- */
+/* Shells and mpirun report a process that was killed as 128 + signal; mpirun also uses numbers above 128 for a lost
+ * node. No retry after SIGILL: the processor lacks an instruction, or mpirun cannot start the program. */
 static bool may_be_mended(int status) {
   return status == CLI_LOST || (status > SIGNALED && status != CLI_INTERRUPTED && status != SIGNALED + SIGILL);
 }
@@ -60,8 +60,8 @@ static const char *what_ended(const launch_job *job, int status, char *text, siz
   return text;
 }
 
-/* The words of the next try; tells when it is, and where it begins. Before a first checkpoint the command stays as it
- * was: what is in the directory is another run's then, which --overwrite may replace. */
+/* The command of the next try, with a message when it starts and from where. Without a new checkpoint the command
+ * stays as given: the directory may hold another run, which --overwrite replaces. */
 static char **next_words(const launch_job *job, const mark *begun, int64_t next, int status, double pause) {
   const launch_command *c = &job->command;
   const mark now = newest(c->directory);
@@ -74,7 +74,7 @@ static char **next_words(const launch_job *job, const mark *begun, int64_t next,
   return goes_on ? c->again : c->words;
 }
 
-/* Whether there is another try; tells where there is none and should have been. */
+/* Whether to try again; prints a message if retries are exhausted. */
 static bool goes_on(const launch_job *job, int64_t tries, int status) {
   char what[512];
   if (!status || job->stopped) return false;

@@ -1,4 +1,4 @@
-/* clade launch: what understanding the command, running it and telling share. */
+/* clade launch: shared by parsing of the command, running it and reporting. */
 #ifndef CLADE_CLI_LAUNCH_H
 #define CLADE_CLI_LAUNCH_H
 
@@ -6,35 +6,37 @@
 
 #include "cli/cli.h"
 
-/* A command, of which `clade train` may be a part. */
+/* The command to run; it may contain `clade train`. */
 typedef struct launch_command {
   char **words;          /* as given */
-  char **again;          /* the same, going on with its checkpoints; NULL: it keeps none that are known of */
-  const char *directory; /* of these */
-  bool trains;           /* `clade train` is a part of it */
-  bool resumes;          /* as it is given */
-  bool starts_ranks;     /* by mpirun or the like, which do not hand on every signal, or not in time */
+  char **again;          /* the same with --resume; NULL: the command has no known checkpoints */
+  const char *directory; /* checkpoint directory */
+  bool trains;           /* contains `clade train` */
+  bool resumes;          /* --resume is given */
+  bool starts_ranks;     /* by mpirun or the like, which do not forward every signal, or forward it too late */
 } launch_command;
 
 typedef struct launch_job {
   cli_args args;
-  int64_t retries, pause; /* seconds, the longest one */
+  int64_t retries, pause; /* in seconds, the longest pause */
   launch_command command;
-  sigset_t waited, before; /* signals that are taken one by one; the mask that the command is to have */
-  bool stopped;            /* it was told to stop */
-  int insisted;            /* by how many signals that are no mere hint */
+  /* waited: blocked signals, received one by one; before: signal mask of the command */
+  sigset_t waited, before;
+  bool stopped; /* a signal asked to stop */
+  int insisted; /* number of signals other than SIGUSR1 and SIGUSR2 */
 } launch_job;
 
 /* ---- launch_command.c ---- */
-/* CLI_DONE; CLI_USAGE or CLI_FAILED, told; -1: the command's help was printed. */
+/* Parses the command. CLI_DONE; CLI_USAGE or CLI_FAILED with the error printed; -1: help was printed. */
 int launch_understand(char **words, launch_command *out);
 void launch_command_free(launch_command *command);
 
 /* ---- launch_try.c ---- */
-void launch_begin(launch_job *job); /* signals wait from here on, and what the command leaves becomes a child */
-/* Until the command ends and, unless that was a success, nothing of it is left on this machine. *status: as a shell has
- * it. CLI_DONE; CLI_USAGE, told: it cannot be started; CLI_FAILED, told: something of it cannot be ended. */
+void launch_begin(launch_job *job); /* blocks the signals and adopts orphaned processes */
+/* Runs the command to its end; if it failed, also until none of its processes is left on this machine. *status: as a
+ * shell reports it. CLI_USAGE: the command cannot be started; CLI_FAILED: a process cannot be ended; errors are
+ * printed. */
 int launch_try(launch_job *job, char *const *words, int *status);
-void launch_pause(launch_job *job, double seconds); /* ends early where the job is told to stop */
+void launch_pause(launch_job *job, double seconds); /* ends early if a signal asks to stop */
 
 #endif

@@ -1,5 +1,4 @@
-/* The command that is launched: whether it is clade train, where that keeps its checkpoints, and how it goes on with
- * them. */
+/* Parses the launched command: whether it is clade train, where its checkpoints are, and how to resume. */
 #include <getopt.h>
 
 #include "cli/launch.h"
@@ -10,7 +9,7 @@ static const char *base_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* "mpirun", and "mpirun.openmpi" as Debian's alternatives are called. */
+/* Matches "mpirun" and Debian's alternatives such as "mpirun.openmpi". */
 static bool starts_ranks(const char *word) {
   static const char *const names[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun"};
   const char *name = base_name(word);
@@ -19,7 +18,7 @@ static bool starts_ranks(const char *word) {
   return false;
 }
 
-/* The place of "train" behind a word that names this program; 0: there is none. */
+/* Index of "train" after a word that names this program; 0: none. */
 static int find_train(char **words) {
   for (int i = 1; words[0] && words[i]; ++i)
     if (!strcmp(words[i], "train") && !strncmp(base_name(words[i - 1]), "clade", strlen("clade"))) return i;
@@ -39,11 +38,11 @@ static void leave_out(char **words, const char *word) {
   words[kept] = NULL;
 }
 
-/* `again` is without --overwrite then, which would throw away what was reached. */
+/* Removes --overwrite from `again`: it would delete the checkpoints. */
 static int read_options(int argc, char **argv, launch_command *out) {
   cli_args args = train_description;
   const char *value;
-  optind = 0; /* begins anew */
+  optind = 0; /* restarts getopt */
   for (int next; (next = cli_next(&args, argc, argv, &value)) != CLI_NEXT_END;) {
     if (next < 0) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
     const char *name = args.options[next].name;
@@ -62,7 +61,7 @@ int launch_understand(char **words, launch_command *out) {
   for (int i = 0; i < CLADE_MAX(train, 1); ++i) out->starts_ranks |= starts_ranks(words[i]);
   out->trains = train > 0;
   if (!train) return CLI_DONE;
-  char **own = clade__new((size_t)n + 1, sizeof *own); /* getopt changes their order */
+  char **own = clade__new((size_t)n + 1, sizeof *own); /* a copy, because getopt permutes the words */
   out->again = clade__new((size_t)n + 2, sizeof *out->again);
   if (!own || !out->again) {
     clade__free(own);
@@ -70,7 +69,7 @@ int launch_understand(char **words, launch_command *out) {
     return cli_failed("launch: out of memory");
   }
   memcpy(out->again, words, ((size_t)n + 1) * sizeof *words);
-  int argc = 0; /* up to what mpirun starts beside it */
+  int argc = 0; /* up to ":", after which mpirun has another program */
   for (; words[train + argc] && strcmp(words[train + argc], ":") != 0; ++argc) own[argc] = words[train + argc];
   const int result = read_options(argc, own, out);
   clade__free(own);

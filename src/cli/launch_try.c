@@ -1,5 +1,5 @@
-/* One try of a command that is launched: started in a process group of its own, told what this process is told, and
- * gone with all that it started when the try is over. */
+/* One try of a launched command: starts it in a process group of its own, forwards signals, and ends everything that
+ * it started. */
 #include "cli/launch.h"
 
 #include <dirent.h>
@@ -14,14 +14,15 @@
 
 extern char **environ;
 
-/* Ranks whose mpirun was killed notice it within two seconds; what is still there after GRACE is killed. */
+/* Seconds. Ranks notice within two seconds that their mpirun was killed; what is left after GRACE is killed.
+ * LONGEST: then give up. LOOK: polling interval. */
 static const double GRACE = 5, LONGEST = 60, LOOK = 0.05;
 
 /* ---- signals ---- */
-/* What this process was started to ignore, as nohup does with SIGHUP, stays ignored. */
+/* Signals that this process ignores from its start, such as SIGHUP under nohup, stay ignored. */
 void launch_begin(launch_job *job) {
   static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-  signal(SIGCHLD, SIG_DFL); /* where it was ignored no child could be waited for */
+  signal(SIGCHLD, SIG_DFL); /* an ignored SIGCHLD would prevent waiting for children */
   sigemptyset(&job->waited);
   sigaddset(&job->waited, SIGCHLD);
   for (size_t i = 0; i < CLADE_COUNT(stops); ++i) {
@@ -32,7 +33,7 @@ void launch_begin(launch_job *job) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* 0: none came within so many seconds that tells to stop. */
+/* Waits for a signal that asks to stop. 0: the time is up or a child ended. */
 static int next_stop(launch_job *job, double seconds) {
   const double until = clade__now() + seconds;
   for (double left = seconds; left > 0; left = until - clade__now()) {
@@ -52,7 +53,7 @@ void launch_pause(launch_job *job, double seconds) {
   while (!job->stopped && clade__now() < until) next_stop(job, until - clade__now());
 }
 
-/* ---- what is left ---- */
+/* ---- left-over processes ---- */
 static pid_t parent_of(pid_t pid) {
   char path[64], text[512];
   snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
@@ -60,11 +61,11 @@ static pid_t parent_of(pid_t pid) {
   const size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
   if (file) fclose(file);
   text[n] = 0;
-  const char *name_end = strrchr(text, ')'); /* ") S 123": its state, its parent */
+  const char *name_end = strrchr(text, ')'); /* ") S 123": state and parent */
   return name_end && strlen(name_end) > 4 ? (pid_t)strtol(name_end + 4, NULL, 10) : 0;
 }
 
-/* Ranks are in groups of their own, which mpirun gives them; once it is dead they are children of this process. */
+/* mpirun gives ranks process groups of their own; once it is dead, ranks are children of this process. */
 static void kill_all(pid_t group) {
   DIR *processes = opendir("/proc");
   kill(-group, SIGKILL);
@@ -93,7 +94,7 @@ static int clear_away(pid_t group) {
 }
 
 /* ---- a try ---- */
-/* Without input, of which a second try would find nothing more. Returns errno's number. */
+/* Standard input is /dev/null, because a second try could not read it again. Returns an errno. */
 static int start(const launch_job *job, char *const *words, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -112,8 +113,8 @@ static int start(const launch_job *job, char *const *words, pid_t *pid) {
   return error;
 }
 
-/* mpirun kills its ranks a second after a SIGTERM, and some versions keep SIGUSR1 for themselves; SIGUSR2 reaches them.
- * Who insists gets what he sends, and then an end. */
+/* mpirun kills its ranks a second after SIGTERM, and some versions do not forward SIGUSR1, so the first signal
+ * becomes SIGUSR2. The second signal is forwarded unchanged; the third kills. */
 static void hand_on(const launch_job *job, pid_t pid, int number) {
   const bool hint = number == SIGUSR1 || number == SIGUSR2 || job->insisted == 1;
   if (job->insisted > 2)
@@ -122,7 +123,7 @@ static void hand_on(const launch_job *job, pid_t pid, int number) {
     kill(pid, hint && job->command.starts_ranks ? SIGUSR2 : number);
 }
 
-/* Whatever ended is no more, also what was left to this process. */
+/* Reaps all ended children, including adopted ones. */
 static bool has_ended(pid_t pid, int *status) {
   bool ended = false;
   int how;

@@ -38,7 +38,7 @@ static void say(void *user, clade_log_level level, const char *message) {
   fprintf(stderr, "clade: %s: %s\n", levels[level], message);
 }
 
-/* What CLADE_LOG says; false: told that it is none. */
+/* Reads CLADE_LOG. false: unknown level, printed. */
 static bool take_log_level(clade_log_level *out) {
   const char *text = getenv("CLADE_LOG");
   *out = CLADE_LOG_WARNING;
@@ -55,7 +55,7 @@ static bool take_log_level(clade_log_level *out) {
 static int run(const cli_command *command, int argc, char **argv) {
   clade_log_level level;
   if (!take_log_level(&level)) return CLI_USAGE;
-  const bool ranks = cli_ranks_started(); /* mpirun binds them to processors of their own */
+  const bool ranks = cli_ranks_started(); /* mpirun binds ranks to processors of their own */
   clade_status status =
       clade_init(.log = say, .log_level = level, .no_affinity = ranks, .cpu_threads = ranks ? cli_ranks_threads() : 0);
   return status ? cli_failed_status(status) : command->run(argc, argv);

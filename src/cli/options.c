@@ -1,4 +1,4 @@
-/* Options by getopt_long from a table, their help, and how errors are told. */
+/* Parses options from a table by getopt_long; help texts and error messages. */
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-enum { MAX_OPTIONS = 64, OLD = 100 /* more, for each older name of an option */, HELP = 1000, DEVICE, JSON };
+enum { MAX_OPTIONS = 64, OLD = 100 /* range of numbers for each older name of an option */, HELP = 1000, DEVICE, JSON };
 
 static void print_option(const char *name, const char *argument, const char *text) {
   char left[64];
@@ -60,7 +60,7 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value) {
     add(table, &n, &args->options[i], i);
   opterr = 0;
   for (;;) {
-    int at = CLADE_MAX(optind, 1); /* 0: another list of words begins */
+    int at = CLADE_MAX(optind, 1); /* optind 0: a new list of words */
     int found = getopt_long(argc, argv, args->runs_command ? "+:h" : ":h", table, NULL);
     switch (found) {
     case -1: return CLI_NEXT_END;

@@ -1,4 +1,4 @@
-/* clade pack build|inspect|verify|sign: bundles of offline-built programs. */
+/* clade pack build|inspect|verify|sign: bundles of programs that were built offline. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -21,10 +21,10 @@ typedef struct pack {
   char **paths;
 } pack;
 
-/* ---- build: a bundle of a manifest and of what a tool made ---- */
+/* ---- build: from a manifest and a binary ---- */
 typedef struct promise {
   const char *manifest;
-  uint64_t bytes; /* of the binary, as the manifest tells */
+  uint64_t bytes; /* size of the binary according to the manifest */
 } promise;
 
 static clade_status wrong_size(const promise *told, const char *binary, uint64_t bytes) {
@@ -49,7 +49,7 @@ static clade_status build(const pack *p, clade__arena *arena, clade__bytes *mani
   return clade__bundle_write(p->output, p->directory, &draft);
 }
 
-/* ---- or of kernels for a target ---- */
+/* ---- build: from kernels for a target ---- */
 static bool read_target(const char *text, cli_pack_target *t) {
   const char *colon = strchr(text, ':');
   size_t n = colon ? (size_t)(colon - text) : strlen(text);
@@ -62,7 +62,7 @@ static bool read_target(const char *text, cli_pack_target *t) {
   return false;
 }
 
-/* Signing a bundle in its place is fine: all of it was read. */
+/* A bundle may be signed in place: its content is read completely before. */
 static int check_output(const pack *p) {
   int result = cli_check_output(&p->args, "--output", p->output, 3, (const char *[]){p->manifest, p->binary, p->key});
   return result ? result : cli_check_output(&p->args, "--output", p->output, p->n_sources, p->source);
@@ -112,7 +112,7 @@ static int run_build(const pack *p) {
   return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
 }
 
-/* ---- sign: the same bundle, with a signature ---- */
+/* ---- sign ---- */
 static int run_sign(const pack *p) {
   clade__bundle bundle;
   if (!p->key || !p->output) return cli_wrong(&p->args, "sign needs --key and --output");
@@ -127,7 +127,7 @@ static int run_sign(const pack *p) {
   return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
 }
 
-/* ---- verify: whether they might be used ---- */
+/* ---- verify ---- */
 static clade_status verify(const char *path, clade_bundle_policy policy, const clade__keys *keys,
                            clade__bundle *bundle) {
   CLADE_TRY(clade__bundle_safe(path));
@@ -202,7 +202,7 @@ static const cli_args description = {
     .options = options,
 };
 
-/* The name is a copy, for the life of the process. */
+/* The copied name lives as long as the process. */
 static bool take_define(pack *p, const char *value) {
   const char *equals = strchr(value, '=');
   char *name = equals && p->n_defines < MOST_DEFINES ? clade__copy_text(value) : NULL;

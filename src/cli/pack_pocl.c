@@ -1,10 +1,10 @@
-/* Kernels for FPGAs as PoCL reads them: their names and arguments, and their machine code. */
+/* Compiles FPGA kernels by PoCL, for their names, arguments and machine code. */
 #include <stdlib.h>
 
 #include "cl/cl.h"
 #include "cli/pack.h"
 
-/* ---- what a kernel takes ---- */
+/* ---- arguments ---- */
 static int access_of(const clade__kernel_argument *a) {
   if (!strchr(a->type, '*')) return CLADE__VALUE;
   return a->constant ? CLADE__READ : CLADE__READ_WRITE;
@@ -44,7 +44,8 @@ static clade_status read_kernel(clade_device *device, cl_program program, const 
   return status;
 }
 
-/* Whose accesses the interface tells: writing alone cannot be seen in a kernel's type. */
+/* Kernels of the standard interface declare their accesses there: a kernel's type does not show that a pointer is
+ * only written. */
 static const clade__bundle_kernel *interface_row(const char *name) {
   size_t n;
   const clade__bundle_kernel *rows = clade__interface_kernels(&n);
@@ -75,7 +76,7 @@ static clade_status read_kernels(clade_device *device, cl_program program, cli_p
 
 /* ---- compiling ---- */
 static clade_status fetch(clade_device *device, cl_program program, cli_pack_compiled *out) {
-  clade__facts facts; /* machine code alone is kept, so that nothing is compiled or linked where it is loaded */
+  clade__facts facts; /* only machine code is kept, so that loading neither compiles nor links */
   CLADE_TRY(clade__program_binary(device, program, &out->binary, &out->bytes));
   CLADE_TRY(clade__poclbin_check("what PoCL compiled", out->binary, out->bytes, &out->arena, &facts));
   out->bytes = clade__poclbin_trim(out->binary);

@@ -1,4 +1,4 @@
-/* A bundle, described: as JSON, and from that as lines for people. */
+/* Prints a bundle, as JSON or as text made from it. */
 #include "cli/pack.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ static json_t *bundle_json(const clade__bundle *b, bool is_directory) {
                    binary, "kernels", kernels);
 }
 
-/* ---- lines ---- */
+/* ---- text ---- */
 static void line(const char *name, const char *text) {
   if (text) printf("%-10s %s\n", name, text);
 }

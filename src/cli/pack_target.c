@@ -1,5 +1,5 @@
-/* clade pack build --target: a bundle of kernels for a target, with a manifest that is derived from their sources: of
- * what PoCL compiled of them, for the emulated accelerator, or of what a vendor's compiler made of the same sources. */
+/* clade pack build --target: a bundle of kernels with a manifest derived from their sources. The binary comes from
+ * PoCL for the emulated accelerator, and from a vendor's compiler otherwise. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,16 +10,17 @@
 
 typedef struct job {
   const cli_pack_target *target;
-  clade__text text, options, told; /* the options for PoCL, and as the manifest tells them */
-  int *open;                       /* folders of which PoCL cannot be told the name */
+  clade__text text, options, told; /* options: for PoCL; told: as written to the manifest */
+  int *open;                       /* directories whose names PoCL cannot parse */
   size_t n_open, capacity;
   char sha256[65];
   cli_pack_compiled compiled;
-  clade__bytes given; /* the vendor's binary */
+  clade__bytes given; /* binary of the vendor's tool */
 } job;
 
-/* ---- sources: those named, one behind the other, else Clade's own ---- */
-/* Where a source finds what it includes. PoCL cuts options at spaces, quoted ones too: such a folder it gets open. */
+/* ---- sources: the named files, concatenated, or Clade's own ---- */
+/* Adds a directory for includes. PoCL splits options at spaces, even quoted ones, so a directory with special
+ * characters is passed as an open file descriptor. */
 static clade_status add_folder(job *j, const char *folder, int length) {
   clade__text_add(&j->told, " -I%.*s", length, folder);
   if (strcspn(folder, " \t\r\n\"\\") >= (size_t)length) {
@@ -82,7 +83,7 @@ static void name_target(const job *j, clade__manifest *m) {
   m->tool.version = t->tool_version;
   m->tool.command = t->tool_command;
   if (t->kind == CLADE__TARGET_INTEL) {
-    for (size_t i = 0; i < j->compiled.n_kernels; i++) /* what runs at the same time is in different queues there */
+    for (size_t i = 0; i < j->compiled.n_kernels; i++) /* kernels that run concurrently need different queues there */
       j->compiled.kernels[i].queue = i;
     m->target.board = t->name;
     m->binary.format = CLADE__AOCX;
@@ -92,7 +93,7 @@ static void name_target(const job *j, clade__manifest *m) {
     m->binary.format = CLADE__XCLBIN;
     m->binary.file = "kernels.xclbin";
   } else {
-    m->target.kind = CLADE__TARGET_POCL; /* whose layer takes PoCL's programs */
+    m->target.kind = CLADE__TARGET_POCL; /* the layer loads PoCL's programs */
     m->target.device = t->kind == CLADE__TARGET_POCL
                            ? "Clade emulated accelerator"
                            : "Clade emulated accelerator (array_i8: RTL, other kernels: PoCL)";

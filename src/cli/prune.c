@@ -1,4 +1,5 @@
-/* clade prune: makes a smaller model of a run's best checkpoint, trains it on, and tells what it cost and brought. */
+/* clade prune: prunes the best checkpoint of a run, optionally trains it further, and reports accuracy, size and
+ * speed. */
 #include "cli/prune.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static bool take_sparsity(prune_job *job, const char *text) {
   return cli_wrong(&job->args, "--sparsity %s: expected a fraction, from 0 to below 1", text), false;
 }
 
-/* The index of a word among some, or -1 with the usage error told. */
+/* Index of a word in a list; -1: a usage error, printed. */
 static int word(const prune_job *job, const char *option, const char *text, const char *const *words, int n,
                 const char *expected) {
   for (int i = 0; i < n; i++)
@@ -104,7 +105,7 @@ static int parse(prune_job *job, int argc, char **argv) {
 }
 
 /* ---- the run ---- */
-/* The run's data and its way of training, on one device and as one rank. */
+/* Reads the run's data and training options, limited to one device and one rank. */
 static int take_run(prune_job *job) {
   train_job *train = &job->train;
   clade_trainer *t = &train->trainer;
@@ -121,7 +122,7 @@ static int take_run(prune_job *job) {
   t->reduce = CLADE_REDUCE_BY_CLADE;
   train->args.json = job->args.json;
   train_show_begin(train);
-  train->args.json = false; /* its progress is for people */
+  train->args.json = false; /* progress is printed as text */
   return CLI_DONE;
 }
 
@@ -139,7 +140,7 @@ static clade_status open_data(prune_job *job) {
 }
 
 /* ---- pruning ---- */
-/* The smaller model, with what is left of the weights. */
+/* Builds the smaller model with the remaining weights. */
 static clade_status remove_channels(prune_job *job, clade_vars **out) {
   clade_graph *g = NULL;
   clade_func *func = NULL;
@@ -160,7 +161,7 @@ fail:
   return status;
 }
 
-/* A training that begins with what is left, or only its first checkpoint. */
+/* Trains on from the remaining weights, or only writes a first checkpoint. */
 static clade_status train_on(prune_job *job, const clade_vars *weights) {
   train_job *train = &job->train;
   clade_trainer *t = &train->trainer;

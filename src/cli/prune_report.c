@@ -1,9 +1,9 @@
-/* What clade prune says at its end: what is gone, and what that cost and brought. */
+/* Report of clade prune: what was removed, and how size, speed and accuracy changed. */
 #include <stdio.h>
 
 #include "cli/prune.h"
 
-/* No kernel skips zeros: they are multiplied like other weights. */
+/* No kernel skips zeros: pruned weights are multiplied like others. */
 static bool computes_less(const prune_job *job) { return job->structure == CLADE_PRUNE_CHANNELS; }
 
 static json_t *layers_json(const prune_job *job) {
@@ -15,7 +15,7 @@ static json_t *layers_json(const prune_job *job) {
   return list;
 }
 
-/* Weights that the structure does not fit. */
+/* Weights whose shape does not fit the 2:4 structure. */
 static json_t *left_out_json(const prune_job *job) {
   json_t *list = json_array();
   for (int i = 0; job->structure == CLADE_PRUNE_2_4 && i < clade_vars_count(job->after.vars); i++) {

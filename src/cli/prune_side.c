@@ -1,4 +1,4 @@
-/* A run's model as clade prune measures it: right answers to the test images, and how long a batch takes. */
+/* Opens and measures a run's model for clade prune. */
 #include "base/json.h"
 #include "cli/answers.h"
 #include "cli/prune.h"
@@ -22,14 +22,14 @@ clade_status prune_build(const prune_job *job, clade_graph *g) {
   return clade_graph_status(g);
 }
 
-/* It keeps weights that are 0. */
+/* Whether the checkpoint keeps pruned weights at 0. */
 static bool has_zeros(const json_t *state) {
   const char *structure = json_string_value(json_object_get(json_object_get(state, "pruned"), "structure"));
   return structure && (!strcmp(structure, clade_prune_structure_name(CLADE_PRUNE_WEIGHTS)) ||
                        !strcmp(structure, clade_prune_structure_name(CLADE_PRUNE_2_4)));
 }
 
-/* A checkpoint of the run's model, and whether that was pruned before. */
+/* Checks that a checkpoint holds the run's model, and whether it was pruned before. */
 static clade_status read_state(const prune_job *job, const prune_side *side, bool *pruned) {
   const char *path = clade_checkpoint_path(side->checkpoint), *model = job->train.trainer.model_name;
   json_t *state = clade__json_load_text(clade_checkpoint_text(side->checkpoint));
@@ -73,7 +73,7 @@ static clade_status measure(const prune_job *job, prune_side *side) {
   return status;
 }
 
-/* Of the parameters, how many there are and how many of them are 0; bytes in the checkpoint. */
+/* Counts parameters, their zeros, and bytes in the checkpoint. */
 static clade_status count(prune_side *side) {
   for (int i = 0; i < clade_vars_count(side->vars); i++) {
     clade_port_info info = {.size = sizeof info};

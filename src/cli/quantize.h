@@ -1,71 +1,71 @@
-/* clade quantize: what its options, its measurements and its report share. */
+/* clade quantize: shared by its options, measurements and report. */
 #ifndef CLADE_CLI_QUANTIZE_H
 #define CLADE_CLI_QUANTIZE_H
 
 #include "cli/cli.h"
 
-/* A func of the model with its weights. */
+/* A compiled model with its weights. */
 typedef struct quantize_side {
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
-  double accuracy, seconds; /* of the test images; of a batch, the median */
-  int64_t bytes;            /* of the weights */
+  double accuracy, seconds; /* accuracy: on the test images; seconds: median of a batch */
+  int64_t bytes;            /* size of the weights */
 } quantize_side;
 
-typedef struct quantize_job { /* and of the run that `clade train --qat` goes on from */
+typedef struct quantize_job { /* also describes the run that `clade train --qat` starts from */
   cli_args args;
   const char *run, *data, *output;
   clade_calibration calibration;
   int64_t samples, batch, seed;
-  double budget;       /* points; below 0: none */
-  bool calibrates;     /* it is asked for */
-  clade_dtype weights; /* of linear layers, which alone are quantized; unset: they are not alone */
-  /* of the checkpoint */
+  double budget;       /* allowed loss in percentage points; negative: no budget */
+  bool calibrates;     /* --calibration is given */
+  clade_dtype weights; /* of linear layers, if only these are quantized; unset: all layers, to 8 bits */
+  /* from the checkpoint */
   clade_checkpoint *checkpoint;
   json_t *state;
   const char *model;
-  int64_t classes, sample; /* elements of an image */
-  bool normalize, pruned;  /* pruned: it is built in the checkpoint's shapes */
-  const char *trained;     /* the layers that were trained for 8 bits, with their ranges; NULL: none were */
-  /* what is computed with */
+  int64_t classes, sample; /* sample: elements of an image */
+  bool normalize, pruned;  /* pruned: built with the checkpoint's shapes */
+  const char *trained;     /* layers and ranges of a --qat training; NULL: none */
+  /* for the computation */
   clade_dataset *train, *test;
   clade_device *device;
   clade_graph *graph;
-  clade_loader *loader; /* of the training samples, shuffled */
+  clade_loader *loader; /* training samples, shuffled */
   clade_quantization *quantization;
   quantize_side before, after;
-  /* of --budget */
-  int64_t held; /* samples that the loss is measured on */
-  bool apart;   /* they are not those of the calibration */
-  double loss;  /* points, on these */
+  /* for --budget */
+  int64_t held; /* number of samples on which the loss is measured */
+  bool apart;   /* they differ from the calibration samples */
+  double loss;  /* loss on them, in percentage points */
 } quantize_job;
 
 /* ---- quantize_open.c ---- */
-/* The run's best checkpoint and its data; its model in f32, as job->before. */
+/* Opens the run's best checkpoint and data; job->before is the f32 model. */
 clade_status quantize_open(quantize_job *job);
-/* job->quantization by training samples. */
+/* Finds the ranges of job->quantization by training samples. */
 clade_status quantize_calibrate(quantize_job *job);
 void quantize_close(quantize_job *job);
 
 /* ---- quantize_measure.c ---- */
-/* Compiled by the text (NULL: in f32), with variables of its own that are still to be set. */
+/* Compiles the model with a quantization (NULL: f32) and creates its variables, which the caller fills. */
 clade_status quantize_side_open(quantize_job *job, const char *text, quantize_side *side);
 void quantize_side_close(quantize_side *side);
-/* Accuracy and seconds on the test images; bytes. */
+/* Measures accuracy and seconds on the test images, and bytes. */
 clade_status quantize_measure(const quantize_job *job, quantize_side *side);
-/* Right answers among the job->held samples behind those of the calibration, or among these. */
+/* Counts correct answers among the job->held samples. */
 clade_status quantize_count_right(const quantize_job *job, quantize_side *side, int64_t *right);
-/* The sum of squared differences between both sides' logits, over some batches. */
+/* Sum of squared differences between the logits of two sides over some batches. */
 clade_status quantize_difference(const quantize_job *job, quantize_side *a, quantize_side *b, double *sum);
 
 /* ---- quantize_budget.c ---- */
-/* The quantized side, into job->after; with a budget, layers stay f32 until it holds. */
+/* Quantizes into job->after; with a budget, keeps layers in f32 until the loss is within it. */
 clade_status quantize_layers(quantize_job *job);
 
 /* ---- quantize_report.c ---- */
 const char *quantize_scheme(const quantize_job *job);
-const char *quantize_calibration(const quantize_job *job); /* where scales come from: "minmax", …, "trained", "none" */
-int quantize_report(const quantize_job *job);              /* the exit status */
+const char *quantize_calibration(const quantize_job *job); /* origin of the scales: "minmax", …, "trained", "none" */
+int quantize_report(const quantize_job *job);              /* returns the exit status */
 
 #endif

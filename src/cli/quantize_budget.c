@@ -1,4 +1,4 @@
-/* Which layers stay in f32: those that cost most, until no more accuracy is lost than the budget allows. */
+/* Chooses layers that stay in f32: the costliest first, until the loss of accuracy is within the budget. */
 #include <stdlib.h>
 
 #include "cli/quantize.h"
@@ -7,10 +7,10 @@ enum { MOST_HELD = 1024 };
 
 typedef struct cost {
   int layer;
-  double difference; /* of logits, where this layer alone is quantized */
+  double difference; /* of the logits, if only this layer is quantized */
 } cost;
 
-/* job->after, of the layers that are not kept. */
+/* Recompiles job->after with the current choice of layers. */
 static clade_status open_after(quantize_job *job) {
   char *text = NULL;
   quantize_side_close(&job->after);
@@ -45,7 +45,7 @@ static clade_status find_costs(quantize_job *job, cost *costs, int n) {
   return keep_all(job, false);
 }
 
-/* Points of accuracy that are lost on the held samples, from `right` answers on. */
+/* Loss of accuracy on the held samples, relative to `right` correct answers of the f32 model. */
 static clade_status find_loss(quantize_job *job, int64_t right) {
   int64_t now;
   CLADE_TRY(open_after(job));
@@ -67,7 +67,7 @@ static clade_status keep_some(quantize_job *job, int64_t right) {
   return status;
 }
 
-/* Those behind the samples of the calibration, or, where the set has no more, these. */
+/* Uses samples after those of the calibration, or the same ones if the set has no more. */
 static clade_status choose_held(quantize_job *job) {
   clade_dataset_info data = {.size = sizeof data};
   CLADE_TRY(clade_dataset_describe(job->train, &data));

@@ -1,8 +1,8 @@
-/* A model as clade quantize measures it: right answers, how long a batch takes, bytes of its weights. */
+/* Measures a model for clade quantize: accuracy, seconds of a batch, bytes of its weights. */
 #include "cli/answers.h"
 #include "cli/quantize.h"
 
-enum { COMPARED = 8 /* batches */ };
+enum { COMPARED = 8 /* number of batches */ };
 
 clade_status quantize_side_open(quantize_job *job, const char *text, quantize_side *side) {
   CLADE_TRY(clade_compile(job->graph, job->device, &side->func, .quantization = text));

@@ -1,4 +1,5 @@
-/* A run that is to be quantized: its best checkpoint, its data, its model in f32, and ranges of its layers' inputs. */
+/* Opens a run for clade quantize: its best checkpoint, data and f32 model, and calibrates the ranges of layer
+ * inputs. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,7 +28,7 @@ static clade_status read_state(quantize_job *job) {
   return job->data ? CLADE_OK : CLADE_FAIL(INVALID, "%s does not say what it was trained on: name it by --data", path);
 }
 
-/* The set has the images and the classes that the model was made for. */
+/* Checks that images and classes of the set fit the model. */
 static clade_status check_data(quantize_job *job) {
   clade_dataset_info data = {.size = sizeof data};
   const json_t *shape = json_object_get(job->state, "shape");

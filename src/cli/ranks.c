@@ -1,5 +1,5 @@
-/* Ranks: where mpirun started the command, libclade_mpi carries bytes between its processes. The command is not linked
- * with MPI, and needs it only then. And which device of its node a rank takes. */
+/* Ranks: if mpirun started the command, loads libclade_mpi for messages between processes (the command itself is not
+ * linked with MPI), and selects each rank's device. */
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,22 +18,23 @@ static int number_in(const char *variable) {
   return text ? atoi(text) : 0;
 }
 
-/* As Open MPI, and others by PMI, tell their processes; or Slurm's srun by PMIx, which sets no size of its own. A batch
- * script has Slurm's variables too, but no rank. */
+/* Recognizes Open MPI, launchers with PMI, and Slurm's srun with PMIx, which sets no size of its own. Slurm's
+ * variables alone do not count: a batch script has them too. */
 bool cli_ranks_started(void) {
   return number_in("OMPI_COMM_WORLD_SIZE") > 1 || number_in("PMI_SIZE") > 1 ||
          (getenv("PMIX_RANK") && number_in("SLURM_STEP_NUM_TASKS") > 1);
 }
 
-/* PoCL does not look at what a process is bound to. */
+/* PoCL ignores the CPU affinity of the process. */
 int cli_ranks_threads(void) {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set)
              ? 0
-             : CPU_COUNT(&set); /* 0: more processors than fit, it is PoCL's choice */
+             : CPU_COUNT(&set); /* 0: too many processors for the set; PoCL chooses */
 }
 
-/* Among the ranks of this node. Slurm's comes last: what mpirun starts in a batch script has the script's, 0. */
+/* Rank within its node. Slurm's variable is last, because processes that mpirun starts in a batch script inherit the
+ * script's value 0. */
 static int local_rank(void) {
   static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK",
                                           "SLURM_LOCALID"};
@@ -42,7 +43,8 @@ static int local_rank(void) {
   return 0;
 }
 
-/* Beside the command, as in a build, or where the system's libraries are. Its components look for MPI's symbols. */
+/* Looks beside the command (a build) and in the system's library path. RTLD_GLOBAL, because MPI's components need
+ * its symbols. */
 static void *open_library(void) {
   char path[4096];
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof LIBRARY - 1);
@@ -59,7 +61,7 @@ static void *open_library(void) {
 clade_status cli_ranks_open(clade_comm **out) {
   *out = NULL;
   if (!cli_ranks_started()) return CLADE_OK;
-  void *library = open_library(); /* stays: MPI has threads and handlers of its own */
+  void *library = open_library(); /* never closed: MPI keeps threads and handlers */
   if (!library)
     return CLADE_FAIL(NOT_FOUND, "mpirun started this, but %s is not there: %s; build Clade where libopenmpi-dev is",
                       LIBRARY, dlerror());
@@ -76,14 +78,14 @@ clade_status cli_ranks_open(clade_comm **out) {
   return status;
 }
 
-/* What was printed is lost if mpirun ends before it has read it; rank 0's message tells most. */
+/* Waits until mpirun has read the messages; rank 0, whose message is the most useful, aborts first. */
 static void end_all(clade_comm *comm, int exit_status) {
   if (clade_comm_size(comm) == 1) return;
   sleep(clade_comm_rank(comm) ? 2 : 1);
   clade_comm_abort_with(comm, exit_status);
 }
 
-/* A lost rank is nothing that OpenCL's doctor finds. */
+/* A lost rank is reported without the hint at clade doctor. */
 int cli_ranks_failed(clade_comm *comm, clade_status status) {
   const int rank = clade_comm_rank(comm), result = status == CLADE_LOST ? CLI_LOST : CLI_FAILED;
   if (rank)
@@ -97,7 +99,7 @@ int cli_ranks_failed(clade_comm *comm, clade_status status) {
 }
 
 /* ---- devices ---- */
-/* Of those that a spec matches, the one of number `at`, counted around. */
+/* Device number `at`, modulo their count, of the devices that match a spec. */
 static clade_status find_matching(const char *spec, int at, clade_device **out) {
   char which[512];
   clade_status status = CLADE_NOT_FOUND;
@@ -105,7 +107,7 @@ static clade_status find_matching(const char *spec, int at, clade_device **out) 
     snprintf(which, sizeof which, "%s:%d", spec, last);
     status = clade_device_find(which, out);
     if (status != CLADE_OK || last == at) continue;
-    clade_device_release(*out); /* the last of them: there are last + 1 */
+    clade_device_release(*out); /* the device of number `last` is the last one */
     snprintf(which, sizeof which, "%s:%d", spec, at % (last + 1));
     return clade_device_find(which, out);
   }
@@ -116,8 +118,8 @@ static bool alike(const clade_device_info *a, const clade_device_info *b) {
   return a->device_class == b->device_class && a->software == b->software && !strcmp(a->platform, b->platform);
 }
 
-/* Of those that are of the default one's class and platform, the one of number `at`, counted around. Another platform
- * may show the same device again. */
+/* Device number `at`, modulo their count, of the default device's class and platform. Other platforms are left out:
+ * they may show the same device again. */
 static clade_status find_alike(const clade_device_info *first, int at, clade_device **out) {
   int count, n = 0;
   clade_device_info other = {.size = sizeof other};

@@ -1,4 +1,4 @@
-/* The perceptron in double, carrying a bound on the error of the same sums in float along with each value. */
+/* The perceptron in double; each value carries a bound on the error of a float computation. */
 #include "cli/reference.h"
 
 #include <float.h>
@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* A value and how far a float computation of it may be away. */
+/* A value and the bound on its error in float. */
 typedef struct ranged {
   double value, error;
 } ranged;
@@ -18,9 +18,9 @@ typedef struct layer {
 } layer;
 
 enum { SAFETY = 6 };
-static const double unit = FLT_EPSILON / 2; /* of rounding to nearest */
+static const double unit = FLT_EPSILON / 2; /* unit roundoff of f32 */
 
-/* Exactly `elements` floats, or the refusal of clade_vars_get. */
+/* Reads exactly `elements` floats. */
 static clade_status read_variable(const clade_vars *vars, const char *part, int number, int elements, float **data) {
   char name[32];
   snprintf(name, sizeof name, "fc%d.%s", number + 1, part);
@@ -35,10 +35,9 @@ static clade_status read_layer(const clade_vars *vars, int number, layer *l) {
   return read_variable(vars, "bias", number, l->out, &l->bias);
 }
 
-/* Rounding errors of a float sum of n products, whatever its order, are as good as independent and without a mean:
- * their sum stays within SAFETY sqrt(n) u times the sum of the products' sizes (Higham and Mary, 2019), and the errors
- * of the inputs add as their squares. The worst case would be a hundred times larger, and would let real faults pass.
- */
+/* Rounding errors of a float sum of n products act like independent random variables with mean 0: with high
+ * probability they stay within SAFETY sqrt(n) u times the sum of the products' magnitudes (Higham and Mary, 2019),
+ * and errors of the inputs add in quadrature. A worst-case bound would be too wide to detect faults. */
 static void linear(const layer *l, const ranged *x, bool relu, ranged *y) {
   double gamma = SAFETY * sqrt(l->in + 2.0) * unit;
   for (int o = 0; o < l->out; ++o) {
@@ -53,8 +52,8 @@ static void linear(const layer *l, const ranged *x, bool relu, ranged *y) {
   }
 }
 
-/* exp may err by 3 units in the last place in OpenCL, and a division by 2.5; the difference to the largest element is
- * rounded before. */
+/* OpenCL allows exp an error of 3 ulp and a division 2.5 ulp. The difference to the largest element is rounded
+ * before. */
 static void softmax(const ranged *x, int n, ranged *p) {
   double largest = -INFINITY, sum = 0, shift = 0;
   for (int i = 0; i < n; ++i) {
@@ -72,7 +71,7 @@ static void softmax(const ranged *x, int n, ranged *p) {
 static void check_row(const ranged *want, const float *got, reference_result *result) {
   for (int i = 0; i < MLP_OUT; ++i) {
     double error = fabs((double)got[i] - want[i].value);
-    if (!(error <= want[i].error)) result->within = false; /* NaN is not within */
+    if (!(error <= want[i].error)) result->within = false; /* a NaN is out of bounds */
     if (!(error <= result->max_error)) {
       result->max_error = error;
       result->bound = want[i].error;

@@ -1,16 +1,16 @@
-/* The perceptron once more, in plain C and double, with a bound on what a device's floats may differ by. */
+/* A reference for the perceptron in double, with bounds on the error of a float computation. */
 #ifndef CLADE_CLI_REFERENCE_H
 #define CLADE_CLI_REFERENCE_H
 
 #include "models/mlp.h"
 
 typedef struct reference_result {
-  double max_error; /* the largest |device - reference| */
-  double bound;     /* the bound of the element that came nearest to it */
-  bool within;      /* every element is within its bound */
+  double max_error; /* largest |device - reference| */
+  double bound;     /* bound of the element that comes closest to its bound */
+  bool within;      /* all elements are within their bounds */
 } reference_result;
 
-/* Compares p, the [batch, 10] that a device computed from x, with what the variables say. */
+/* Compares the device's result p [batch, 10] for x with the reference, by the weights in vars. */
 clade_status reference_check(const clade_vars *vars, int64_t batch, const float *x, const float *p,
                              reference_result *result);
 

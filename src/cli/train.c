@@ -1,4 +1,4 @@
-/* clade train: trains a model on images, and tells how it goes. */
+/* clade train: trains a model on a set of images and shows the progress. */
 #include "cli/train.h"
 
 #include <signal.h>
@@ -6,23 +6,23 @@
 
 static volatile int stop;
 
-/* The first one lets the step under way end and a checkpoint be written; the second leaves at once. */
+/* The first Ctrl-C lets the current step end and writes a checkpoint; the second exits at once. */
 static void interrupt(int number) {
   (void)number;
   if (stop) _exit(CLI_INTERRUPTED);
   stop = 1;
 }
 
-/* A batch system's word that time is nearly over, which mpirun hands on to its ranks. */
+/* Signal of a batch system shortly before the time limit; mpirun forwards it to the ranks. */
 static void stop_in_time(int number) {
   (void)number;
   stop = 1;
 }
 
-/* Again with every event: a compiler in this process may have put handlers of its own before these, which call them but
- * let a write that waits for a reader fail. */
+/* Installed again at every event: a compiler in this process may install its own handlers, which call these but
+ * without SA_RESTART, so that a write to a slow reader would fail. */
 void train_catch_signals(void) {
-  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
+  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* restarts interrupted writes */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   action.sa_handler = stop_in_time;
@@ -33,7 +33,7 @@ void train_catch_signals(void) {
 static clade_status find_devices(train_job *job) {
   clade_trainer *t = &job->trainer;
   t->devices = job->device;
-  if (t->comm) { /* one for each rank */
+  if (t->comm) { /* one device for each rank */
     t->n_devices = 1;
     return cli_ranks_device(t->comm, &job->args, &job->device[0]);
   }
@@ -64,7 +64,8 @@ fail:
   return status;
 }
 
-/* The exit status; rank 0 tells of all. Ranks that were stopped end well: mpirun would kill the others otherwise. */
+/* Returns the exit status; rank 0 reports for all. Stopped ranks exit with 0: otherwise mpirun would kill the
+ * others. */
 static int finish(train_job *job, clade_status status) {
   clade_comm *comm = job->trainer.comm;
   if (status) return cli_ranks_failed(comm, status);
@@ -77,7 +78,7 @@ static int finish(train_job *job, clade_status status) {
 void train_job_begin(train_job *job) {
   *job = (train_job){.args = train_description, .data = "digits", .optimizer = "adam", .schedule = "constant"};
   job->lr = 1e-3;
-  job->momentum = job->weight_decay = job->timeout = -1; /* not given */
+  job->momentum = job->weight_decay = job->timeout = -1; /* negative: not given */
   job->trainer = (clade_trainer){.size = sizeof job->trainer, .model_name = "lenet5", .seed = 42, .stop = &stop};
 }
 

@@ -1,4 +1,4 @@
-/* clade train: what its options, its progress and its report share. */
+/* clade train: shared by its options, progress and report. */
 #ifndef CLADE_CLI_TRAIN_H
 #define CLADE_CLI_TRAIN_H
 
@@ -12,28 +12,28 @@ struct quantize_job;
 
 typedef struct train_job {
   cli_args args;
-  const char *value[TRAIN_MAX_OPTIONS]; /* of each option in train_description: as given; "": without argument */
-  bool from_run[TRAIN_MAX_OPTIONS];     /* it was read from the run's directory */
-  json_t *kept;                         /* that is what owns those */
+  const char *value[TRAIN_MAX_OPTIONS]; /* for each option of train_description: the argument as given; "": none */
+  bool from_run[TRAIN_MAX_OPTIONS];     /* read from the run's directory */
+  json_t *kept;                         /* run.json, which owns these values */
   clade_trainer trainer;
   const char *data, *optimizer, *schedule, *split_text, *augment_text, *fallback;
   double lr, momentum, weight_decay, timeout;
   int64_t warmup;
-  int data_ranks; /* of --parallel; 0: what is left */
+  int data_ranks; /* data=N of --parallel; 0: all remaining ranks */
   bool qat, explain;
-  const char *source;        /* --qat: the run that it goes on from; NULL: it is resumed */
-  struct quantize_job *from; /* that run, with its model */
-  char *layers;              /* what is quantized of it */
+  const char *source;        /* with --qat: the run to start from; NULL: resumed */
+  struct quantize_job *from; /* the source, opened */
+  char *layers;              /* its quantized layers */
   int n_split;
   double split[TRAIN_MAX_SHARES];
   clade_device *device[CLI_MAX_DEVICES];
   clade_train_result result;
-  /* of the progress */
-  FILE *to; /* for people */
+  /* for the progress */
+  FILE *to; /* stream of text for people */
   bool terminal, bar_shown;
-  double told; /* seconds, when a plain line was last printed */
+  double told; /* time of the last plain line, in seconds */
   char checkpoint[4096];
-  clade_comm_stats before; /* the first step has ended; .size 0: it has not */
+  clade_comm_stats before; /* statistics after the first step; .size 0: no step yet */
 } train_job;
 
 /* ---- train.c ---- */
@@ -42,36 +42,37 @@ void train_catch_signals(void);
 
 /* ---- train_options.c ---- */
 extern const cli_args train_description;
-/* CLI_DONE, CLI_USAGE, or -1: help was printed. */
+/* CLI_DONE, CLI_USAGE, or -1 if help was printed. */
 int train_parse(train_job *job, int argc, char **argv);
-/* The options of a run, for another one that goes on from its weights: without what says where it logs. `epochs`, as
- * text, instead of its own; NULL: those. As train_parse. */
+/* Reads the options of a run for another one that continues from its weights, without its log directory. epochs:
+ * text that replaces the run's; NULL: keep. Returns as train_parse. */
 int train_of_run(train_job *job, const char *run, const char *epochs);
-/* Refuses shares for another number of devices or ranks; drops them where they are the run's, and not given now. */
+/* Fails if --split has another number of shares than there are devices or ranks; drops shares that come from
+ * run.json. */
 clade_status train_fit_split(train_job *job);
-/* Refuses a layout for another number of devices or ranks; drops it where it is the run's, and not given now. */
+/* The same for --parallel. */
 clade_status train_fit_layout(train_job *job);
-clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
+clade_status train_schedule(train_job *job); /* needs the data set's size */
 
 /* ---- train_qat.c ---- */
-/* Begins with the weights of job->source, and with ranges that its data tells; or looks whether what is resumed is
- * trained for 8 bits. */
+/* Starts from the weights of job->source, with ranges calibrated on its data; with --resume only checks that the run
+ * is a --qat training. */
 clade_status train_qat_begin(train_job *job);
 void train_qat_end(train_job *job);
 
 /* ---- train_run.c: the options of a run, kept in its directory ---- */
-/* Into `value` what is not there; without a file there nothing. */
+/* Reads values that the command line did not give. No file: does nothing. */
 clade_status train_run_read(train_job *job, const char *directory);
 clade_status train_run_write(const train_job *job, const char *directory);
-void train_print_word(FILE *to, const char *word); /* as a shell takes it */
-void train_print_options(const train_job *job);    /* " --NAME VALUE …", those of a run */
+void train_print_word(FILE *to, const char *word); /* quoted for a shell */
+void train_print_options(const train_job *job);    /* " --NAME VALUE …" for the options of the run */
 
-/* ---- train_show.c: an observer for people and one for programs ---- */
+/* ---- train_show.c: progress, as text or JSON ---- */
 void train_show_begin(train_job *job);
 void train_show(void *user, const clade_train_event *event);
 
 /* ---- train_report.c ---- */
-int train_report(train_job *job); /* the exit status */
+int train_report(train_job *job); /* returns the exit status */
 void train_stopped(const train_job *job);
 
 #endif

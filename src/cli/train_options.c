@@ -1,4 +1,4 @@
-/* The options of clade train, and what they mean to the trainer. */
+/* The options of clade train and their translation for the trainer. */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -114,7 +114,7 @@ const cli_args train_description = {
     .options = options,
 };
 
-/* A number within [low, high], or false with the usage error told. */
+/* Parses a number within [low, high]. false: a usage error, printed. */
 static bool real(const cli_args *args, const char *option, const char *text, double low, double high, double *out) {
   char *end;
   errno = 0;
@@ -281,7 +281,7 @@ static bool take_split(train_job *job) {
   return false;
 }
 
-/* Ranks are counted when MPI has begun. */
+/* With ranks, shares are checked once MPI has started. */
 static bool fits_devices(const train_job *job) {
   if (!job->trainer.split || cli_ranks_started() || job->from_run[SPLIT] || job->n_split == job->args.n_devices)
     return true;
@@ -361,7 +361,7 @@ static bool take_optimizer(train_job *job) {
          false;
 }
 
-/* Options that say something of what was not asked for. */
+/* Refuses options that have no effect without another option. */
 static bool all_take_effect(const train_job *job) {
   const clade_trainer *t = &job->trainer;
   const bool narrow = t->precision_auto || (t->precision && t->precision != CLADE_F32);
@@ -392,7 +392,7 @@ static bool known_schedule(const train_job *job) {
   return cli_wrong(&job->args, "--schedule %s: expected constant, step, cosine or one-cycle", job->schedule), false;
 }
 
-/* The rate falls to a tenth after each third under `step`. */
+/* `step` divides the rate by ten after each third of the training. */
 clade_status train_schedule(train_job *job) {
   clade_schedule *s = &job->trainer.schedule;
   int64_t warmup = job->warmup, epoch_steps, steps;
@@ -408,7 +408,7 @@ clade_status train_schedule(train_job *job) {
   return CLADE_OK;
 }
 
-/* What is trained for 8 bits is so on one device, in f32, and logs where it is told to. */
+/* --qat trains on one device in f32: drops contrary options of the source run, and its log directory. */
 static void drop_options(train_job *job, int given_devices) {
   static const int dropped[] = {LOG_DIR,   SPLIT, SHARD,    COMPRESS,      SYNC_BATCH_NORM, REDUCE, TIMEOUT,
                                 PRECISION, TYPES, PARALLEL, MICRO_BATCHES, INTERLEAVE,      MEMORY};
@@ -422,7 +422,7 @@ static bool is_same_directory(const char *a, const char *b) {
   return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/* --qat: RUN is where it goes on from. */
+/* With --qat, RUN is the source. */
 static int take_source(train_job *job, int argc, char **argv) {
   const char *directory = job->value[CHECKPOINT_DIR];
   const int given = job->args.n_devices;
@@ -449,7 +449,7 @@ static bool fits_qat(const train_job *job) {
   return cli_wrong(&job->args, "--precision %s: --qat trains in f32", job->value[PRECISION]), false;
 }
 
-/* RUN is --checkpoint-dir RUN. What goes on goes by the options that are kept there. */
+/* RUN is short for --checkpoint-dir RUN. With --resume, options come from its run.json. */
 static int take_directory(train_job *job, int argc, char **argv) {
   const char **directory = &job->value[CHECKPOINT_DIR];
   if (job->value[QAT] && !job->value[RESUME]) return take_source(job, argc, argv);
@@ -496,7 +496,7 @@ int train_of_run(train_job *job, const char *run, const char *epochs) {
   if (epochs) job->value[EPOCHS] = epochs;
   if (epochs) job->from_run[EPOCHS] = false;
   job->value[LOG_DIR] = NULL;
-  job->value[CHECKPOINT_DIR] = run; /* for messages and for what needs one */
+  job->value[CHECKPOINT_DIR] = run; /* for messages and checks */
   return understand(job);
 }
 

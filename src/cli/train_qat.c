@@ -1,5 +1,5 @@
-/* clade train --qat: what a training for 8 bits begins with, which is another run's weights, and ranges of the inputs
- * of its layers. */
+/* clade train --qat: starts quantization-aware training from another run's weights, with calibrated ranges of layer
+ * inputs. */
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -21,7 +21,7 @@ static clade_status check_source(const train_job *job) {
   return CLADE_OK;
 }
 
-/* Zeros of pruned weights stay. */
+/* Keeps the source's pruning structure, so that pruned weights stay 0. */
 static void take_pruned(train_job *job) {
   const json_t *pruned = json_object_get(job->from->state, "pruned");
   const char *name = json_string_value(json_object_get(pruned, "structure"));
@@ -54,7 +54,7 @@ static clade_status begin(train_job *job) {
   return CLADE_OK;
 }
 
-/* The newest checkpoint says how it is trained; without one there is nothing to begin with. */
+/* Checks that the newest checkpoint belongs to a --qat training. */
 static clade_status check_resumed(const train_job *job) {
   const char *directory = job->trainer.checkpoint_dir;
   clade_checkpoint *checkpoint = NULL;

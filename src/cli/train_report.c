@@ -1,4 +1,4 @@
-/* What clade train says at its end. */
+/* Final report of clade train. */
 #include <math.h>
 
 #include "cli/train.h"
@@ -13,7 +13,7 @@ static json_t *confusion_json(const clade_train_result *r) {
   return rows;
 }
 
-/* Of the steps after the first one; false: no other rank took part in any. */
+/* Statistics of the steps after the first one. false: no communication. */
 static bool comm_stats(const train_job *job, clade_comm_stats *out) {
   const clade_comm_stats *b = &job->before;
   *out = (clade_comm_stats){.size = sizeof *out};
@@ -52,7 +52,7 @@ enum { WIDEST_TABLE = 20 };
 
 static void print_confusion(const train_job *job) {
   const clade_train_result *r = &job->result;
-  if (r->classes > WIDEST_TABLE) return; /* nobody would read it; --json has it */
+  if (r->classes > WIDEST_TABLE) return; /* too wide to read; --json has it */
   fprintf(job->to, "\nlabel   answered as\n     ");
   for (int k = 0; k < r->classes; ++k) fprintf(job->to, " %5d", k);
   for (int i = 0; i < r->classes; ++i) {
@@ -62,7 +62,7 @@ static void print_confusion(const train_job *job) {
   fputs("\n\n", job->to);
 }
 
-/* Those that are worth trying next. */
+/* Suggests commands to try next. */
 static void print_next(const train_job *job) {
   const char *p = cli_program, *directory = job->trainer.checkpoint_dir;
   fprintf(job->to, "\nnext:\n  %s train ", p);
@@ -79,7 +79,7 @@ static void print_next(const train_job *job) {
   fprintf(job->to, "  %s devices\n", p);
 }
 
-/* Of this process; what came before it took times of its own. */
+/* Times of this process only, without those before a resume. */
 static void print_times(const train_job *job) {
   const clade_train_result *r = &job->result;
   fprintf(job->to, "%lld steps in %.1f s", (long long)r->new_steps, r->seconds);

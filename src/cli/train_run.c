@@ -1,5 +1,5 @@
-/* A run knows its options: they are kept as run.json in the directory of its checkpoints, so that a training that goes
- * on needs none of them again. docs/formats.md states the file. */
+/* run.json: the options of a run, kept in its checkpoint directory, so that --resume needs none of them again.
+ * docs/formats.md specifies the file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 enum { LARGEST_FILE = 1 << 16 };
 
-/* Of one process, or what says where the others are kept. */
+/* Options of a single invocation, and the directory itself, are not kept. */
 static const char *const not_kept[] = {"checkpoint-dir", "resume",         "overwrite", "trace",
                                        "trace-steps",    "detect-anomaly", "tune",      "explain"};
 
@@ -58,7 +58,7 @@ static bool is_of_devices(const char *name, const json_t *value) {
   return !strcmp(name, "split") && strcmp(json_string_value(value), "auto") != 0;
 }
 
-/* What the command line gives goes before it; shares for another number of devices are none of these. */
+/* The command line takes precedence. Shares (--split) are dropped if other devices are given. */
 static clade_status take_options(train_job *job, const char *path) {
   json_t *options = json_object_get(job->kept, "options"), *value;
   const char *name;
@@ -87,7 +87,7 @@ clade_status train_run_read(train_job *job, const char *directory) {
   char *path;
   CLADE_TRY(path_of(directory, &path));
   clade_status status = clade__file_read(path, LARGEST_FILE, &file);
-  if (status == CLADE_NOT_FOUND) { /* a program's run, or one of an older version */
+  if (status == CLADE_NOT_FOUND) { /* a run of another program, or of an older version */
     clade__free(path);
     return CLADE_OK;
   }
@@ -102,7 +102,8 @@ fail:
 }
 
 /* ---- writing ---- */
-/* A run may be gone on with from another directory. `prefix`: bytes before the path, of "npy:". */
+/* Makes a path absolute, because the run may be resumed from another directory. prefix: length of a prefix such as
+ * "npy:". */
 static json_t *absolute(const char *text, size_t prefix) {
   char *here = text[prefix] == '/' ? NULL : getcwd(NULL, 0);
   json_t *value = here ? json_sprintf("%.*s%s/%s", (int)prefix, text, here, text + prefix) : json_string(text);
@@ -165,7 +166,7 @@ fail:
   return status;
 }
 
-/* ---- on a command line ---- */
+/* ---- as a command line ---- */
 void train_print_word(FILE *to, const char *word) {
   if (*word &&
       strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-") == strlen(word)) {

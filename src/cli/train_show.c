@@ -1,4 +1,4 @@
-/* How a training is shown: a line that is drawn over itself on a terminal, plain lines elsewhere, JSON for programs. */
+/* Progress of a training: a bar on a terminal, plain lines elsewhere, JSON events with --json. */
 #include <math.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ void train_show_begin(train_job *job) {
   job->trainer.observe_user = job;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 static void draw_bar(train_job *job, const clade_train_event *e) {
   char bar[BAR + 1];
   int done = (int)(e->epoch_step * BAR / e->epoch_steps);
@@ -80,7 +80,7 @@ static void people(train_job *job, const clade_train_event *e) {
   fflush(job->to);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static json_t *step_json(const clade_train_event *e) {
@@ -125,19 +125,19 @@ static json_t *event_json(const train_job *job, const clade_train_event *e) {
     return json_pack("{s:s, s:I, s:o}", "event", "checkpoint", "step", (json_int_t)e->step, "path",
                      cli_json_text(e->path));
   case CLADE_TRAIN_STOPPED: return json_pack("{s:s, s:I}", "event", "stopped", "step", (json_int_t)e->step);
-  case CLADE_TRAIN_DONE: break; /* it is told with the result */
+  case CLADE_TRAIN_DONE: break; /* printed with the result */
   }
   return NULL;
 }
 
-/* Once nothing refuses the training any more, and its directory is locked. */
+/* Written once the training has started and its directory is locked. */
 static void keep_options(const train_job *job) {
   const char *directory = job->trainer.checkpoint_dir;
   if (directory && train_run_write(job, directory) != CLADE_OK)
     cli_failed("%s: to go on with this run will need its options again", clade_last_error());
 }
 
-/* The first step waits until all ranks have compiled theirs. */
+/* Counts from the end of the first step, which waits for the compilation of all ranks. */
 static void count_from_here(train_job *job) {
   if (job->before.size || !job->trainer.comm) return;
   job->before.size = sizeof job->before;

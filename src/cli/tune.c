@@ -1,4 +1,4 @@
-/* clade tune: measures what is fast on a device and keeps it, or moves records between files. */
+/* clade tune: measures implementations on a device and keeps the fastest, or moves records between files. */
 #include "cli/tune.h"
 
 #include <getopt.h>
@@ -105,8 +105,7 @@ static clade_status tune_work_at(tune_job *job, size_t at) {
   return status;
 }
 
-/* What is measured is kept in the cache alone, and this process ends: its directory is made now, or nothing is
- * measured. */
+/* Records are kept only in the cache, so its directory is created before anything is measured. */
 static int check_kept(void) {
   clade__cache_stats cache;
   char *path = NULL;
@@ -127,7 +126,7 @@ static int measure(tune_job *job, int n, char **words) {
   if (result) return result;
   if (job->args.json && !cli_json_begin()) return CLI_FAILED;
   tune_show_begin(job);
-  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
+  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* restarts interrupted writes */
   sigaction(SIGINT, &action, NULL);
   clade_status status = tune_works(job, n, words);
   if (!status) status = clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device);

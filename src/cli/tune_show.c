@@ -1,4 +1,4 @@
-/* How a tuning is shown: a bar while it goes on, a table of what was gained, or JSON. */
+/* Progress and report of clade tune: a bar, a table of the gains, or JSON. */
 #include <unistd.h>
 
 #include "cli/infer.h"
@@ -18,7 +18,7 @@ static void clear_bar(tune_job *job) {
   job->bar_shown = false;
 }
 
-/* Of all works, each as much as any other. */
+/* Each work counts equally. */
 static void draw_bar(tune_job *job, const clade_tune_row *row) {
   char bar[BAR + 1];
   int done = (int)(((double)job->at + (double)row->done / row->total) / (double)job->n_works * BAR);
@@ -55,7 +55,7 @@ void tune_show(void *user, const clade_tune_row *row) {
   fflush(job->to);
   if (row->done == row->total && job->at + 1 == job->n_works) clear_bar(job);
   if (job->rows) json_array_append_new(job->rows, row_json(job, row));
-  if (strcmp(row->op, "func") == 0) return; /* no problem, but all of them together */
+  if (strcmp(row->op, "func") == 0) return; /* the sum over all problems */
   job->problems++;
   job->known += row->known;
   if (row->after_seconds <= 0) return;

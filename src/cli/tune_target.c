@@ -1,11 +1,12 @@
-/* What clade tune tunes: a model's step or inference, and products and convolutions as clade bench has them. */
+/* The works of clade tune: training steps and inferences of models, and the products and convolutions of clade
+ * bench. */
 #include <stdio.h>
 
 #include "cli/tune.h"
 
 enum { MOST = 1 << 20 };
 
-/* ---- from words ---- */
+/* ---- parsing ---- */
 static bool product_of(const char *text, bench_shape *shape) {
   char rest;
   long long m, n, k;
@@ -118,8 +119,8 @@ clade_status tune_works(tune_job *job, int n, char **words) {
   return CLADE_OK;
 }
 
-/* ---- to funcs ---- */
-/* What the node before would have computed, or a weight, which is packed once. */
+/* ---- building funcs ---- */
+/* A weight, which is packed once, or an input, as another node's result would be. */
 static clade_val operand(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape, bool weight) {
   return weight ? clade_variable(g, name, dtype, shape, (clade_initial){CLADE_INIT_ZERO, 0, 0})
                 : clade_input(g, name, dtype, shape);
@@ -146,7 +147,7 @@ static clade_status build_conv(clade_graph *g, clade_dtype dtype, const bench_co
   return CLADE_OK;
 }
 
-/* Images as the model is usually given them. */
+/* The usual image size of a model. */
 static clade_shape images_for(int64_t batch, clade_model_fn *model) {
   if (model == mlp || model == lenet5) return CLADE_SHAPE(batch, 1, 28, 28);
   if (model == resnet18) return CLADE_SHAPE(batch, 3, 32, 32);

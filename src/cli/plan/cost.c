@@ -1,4 +1,4 @@
-/* Seconds of nodes: by the estimates of a device that is here, or by rates of arithmetic and of memory. */
+/* Estimated seconds of nodes: by a device's estimates, or by given rates of arithmetic and memory. */
 #include "cli/plan/cost.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@ double plan_bytes(const clade_graph *g, clade__id value) {
 scale_link plan_link(const plan_links *links, int stride) {
   scale_link link = links->link;
   link.near_ranks /= stride;
-  link.latency += link.look / 2; /* what arrives between two looks waits for half of that, on average */
+  link.latency += link.look / 2; /* a message waits half a polling interval on average */
   link.near_latency += link.look / 2;
   return link;
 }
 
 /* ---- nodes ---- */
-/* Of what it reads some rows count alone. */
+/* Ops that read only some rows of their operand. */
 static bool reads_a_part(const clade_node *n) {
   return !strcmp(n->op->name, "gather") || !strcmp(n->op->name, "slice");
 }
@@ -54,7 +54,7 @@ bool plan_is_fused(const clade_graph *g, const uint32_t *uses, clade__id value, 
          (maker->op == &clade__op_eltwise || clade__host_of(maker->op));
 }
 
-/* ---- between tensor neighbors ---- */
+/* ---- communication between tensor ranks ---- */
 static double bytes_of(const clade_graph *g, int n, clade__id first) {
   double bytes = 0;
   for (int i = 0; i < n; i++) bytes += plan_bytes(g, first + (clade__id)i);

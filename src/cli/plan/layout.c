@@ -1,11 +1,11 @@
-/* What a step takes in a layout, and what memory: passes by the schedule, sums over data ranks behind the last backward
- * passes, the update. */
+/* Estimates a step in a layout: the schedule of passes, all-reduces over data ranks after the last backward passes,
+ * the update, and memory. */
 #include <math.h>
 
 #include "cli/plan/plan.h"
 #include "train/task.h"
 
-/* In pairs, (0 + 1) + (2 + 3): before micro-batch m comes, a sum of each power of two in m. */
+/* Sums are formed in pairs, (0 + 1) + (2 + 3): before micro-batch m there is one sum for each bit that is set in m. */
 int plan_gradient_sums(int micro_batches) {
   int most = 1;
   for (int m = 1; m < micro_batches; m++) {
@@ -20,10 +20,10 @@ static scale_link data_link(const plan_job *job, const plan_layout *layout) {
   return plan_link(&job->links, layout->grid.tensor * layout->grid.pipeline);
 }
 
-/* To sum a gradient on its owner alone takes half of the bytes. */
+/* A reduce-scatter transfers half of the bytes of an all-reduce. */
 static double wire_of(const plan_layout *l) { return l->shard == CLADE_SHARD_GRADIENTS ? 0.5 : 1; }
 
-/* For how long a stage's sums over data ranks have its link. */
+/* Seconds for which the all-reduces of a stage occupy its link. */
 static double sums_of(const plan_job *job, const plan_layout *l, int stage) {
   scale_link link = data_link(job, l);
   link.latency = link.near_latency = link.look = 0;
@@ -33,7 +33,7 @@ static double sums_of(const plan_job *job, const plan_layout *l, int stage) {
   return scale_reduction(&link, l->grid.data, bytes, wire_of(l));
 }
 
-/* pieces: [stages * interleave] and sums: [stages], which the step refers to. */
+/* The step refers to `pieces` [stages * interleave] and `sums` [stages]. */
 static schedule_step schedule_of(const plan_job *job, const plan_layout *layout, schedule_piece *pieces, double *sums) {
   const clade__grid *grid = &layout->grid;
   const scale_link link = plan_link(&job->links, grid->tensor), data = data_link(job, layout);
@@ -55,20 +55,20 @@ static schedule_step schedule_of(const plan_job *job, const plan_layout *layout,
                          .sums_are_near = grid->data <= data.near_ranks};
 }
 
-/* ---- one stage ---- */
+/* ---- a stage ---- */
 typedef struct stage {
   const plan_job *job;
   plan_layout *layout;
-  const schedule_last *last; /* by piece */
+  const schedule_last *last; /* for each piece */
   int number;
   double parameters, moments; /* bytes */
-  double end;                 /* of its passes */
-  double lent;                /* by the sums over data ranks to messages */
+  double end;                 /* of its last pass */
+  double lent;                /* seconds by which messages delayed the all-reduces */
 } stage;
 
 static bool shards(const stage *s) { return s->layout->shard != CLADE_SHARD_NONE; }
 
-/* Gradients are there in the course of the last backward pass of their piece, the last layers' first. */
+/* Gradients become ready in the course of the last backward pass of their piece, those of the last layers first. */
 static clade_status buckets_of(const stage *s, scale_bucket **out, int *n) {
   const clade__grid *grid = &s->layout->grid;
   size_t capacity = 0;
@@ -89,7 +89,7 @@ static clade_status buckets_of(const stage *s, scale_bucket **out, int *n) {
   return CLADE_OK;
 }
 
-/* When the sums over data ranks have ended. */
+/* End of the all-reduces over data ranks. */
 static clade_status summed(const stage *s, const scale_link *link, double *end) {
   scale_bucket *buckets = NULL;
   int n = 0;
@@ -136,7 +136,7 @@ static clade_status add_stage(stage *s) {
   }
   s->moments = s->parameters * s->job->moments / owners;
   if (l->grid.data > 1) CLADE_TRY(summed(s, &link, &end));
-  /* reads weight, gradient and moments, writes all but the gradient */
+  /* reads weights, gradients and moments; writes weights and moments */
   const double update = (3 * s->parameters / owners + 2 * s->moments) / s->job->device.bandwidth;
   const double gather = shards(s) ? scale_half(&link, l->grid.data, s->parameters, 1, false) : 0;
   const double exposed = end - s->end + gather;

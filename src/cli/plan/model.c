@@ -1,4 +1,4 @@
-/* Which model clade plan lays out, and its forward graph: types alone, no data. */
+/* The model of clade plan and its forward graph: types only, no data. */
 #include "cli/plan/plan.h"
 #include "models/models.h"
 

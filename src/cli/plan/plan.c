@@ -1,5 +1,5 @@
-/* clade plan: a layout of a model's training over ranks, and why: data, tensor and pipeline parallelism, micro-batches
- * and what is shared out, by a model of what a step takes and of the memory that each rank needs (docs/scale.md). */
+/* clade plan: proposes a layout of a training over ranks (data, tensor and pipeline parallelism, micro-batches,
+ * sharding) by a model of step times and memory (docs/scale.md). */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -139,7 +139,7 @@ static int parse(command *c, int argc, char **argv) {
   return check(c);
 }
 
-/* ---- the device ---- */
+/* ---- device ---- */
 static void describe(command *c) {
   c->job.device = (plan_device){
       .name = "as --flops says", .flops = c->flops, .bandwidth = c->bandwidth > 0 ? c->bandwidth : c->flops / 100};
@@ -161,7 +161,7 @@ static clade_status open_device(command *c) {
   return CLADE_OK;
 }
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 static int tell(command *c, const plan_found *found) {
   const plan_job *job = &c->job;
   const int rows = (int)CLADE_MIN(c->list, (int64_t)found->n);

@@ -1,19 +1,19 @@
-/* The schedules of schedule.h, and what becomes of them in time. */
+/* The schedules of schedule.h and their simulation. */
 #include "cli/plan/schedule.h"
 
 #include <math.h>
 
 #include "base/base.h"
 
-/* ---- order ---- */
+/* ---- order of passes ---- */
 typedef struct order {
   const schedule_step *step;
   int stage, n;
   schedule_item *items;
 } order;
 
-/* Pass number i of one direction: micro-batches go in groups of as many as there are stages, each through one piece of
- * the stage after the other. Those that the last group lacks are left out. */
+/* Appends pass number i of one direction. Micro-batches form groups as large as the number of stages; a group passes
+ * through the stage's pieces one after another. The last group may be incomplete. */
 static void add(order *o, int i, bool backward) {
   const schedule_step *s = o->step;
   const int group = s->stages * s->interleave, piece = i % group / s->stages;
@@ -38,24 +38,24 @@ void schedule_order(const schedule_step *s, int stage, schedule_item *items) {
   for (int i = all - ahead; i < all; i++) add(&o, i, true);
 }
 
-/* ---- time ---- */
+/* ---- simulation ---- */
 typedef struct game {
   const schedule_step *step;
   schedule_played *stages;
   schedule_last *pieces;
   schedule_item *items; /* [stage][2 * micro_batches * interleave] */
-  int *at;              /* [stage]: how many items are done */
+  int *at;              /* [stage]: passes done */
   int *in_flight;       /* [piece] */
-  int *from, *to;       /* [piece]: the first message of those that it gives, and needs; -1: none */
-  int *after;           /* [given, needed][message]: the next one of the same piece; -1: none */
-  double *port;         /* [stage][near, far]: when the link is free again */
-  double *sums;         /* [stage]: seconds of sums that are left; negative: they have not begun */
+  int *from, *to;       /* [piece]: head of the list of messages that it sends, and that it needs; -1: none */
+  int *after;           /* [sent, needed][message]: next message of the same piece; -1: none */
+  double *port;         /* [stage][near, far]: time from which the link is free */
+  double *sums;         /* [stage]: remaining seconds of all-reduces; negative: not started */
   double *arrival;      /* [message][micro-batch]; NaN: not sent yet */
 } game;
 
 static int items_of(const schedule_step *s) { return 2 * s->micro_batches * s->interleave; }
 
-/* Of each piece, in order. */
+/* Builds the lists of messages of each piece. */
 static void link_messages(game *p) {
   const schedule_step *s = p->step;
   for (int i = 0; i < s->stages * s->interleave; i++) p->from[i] = p->to[i] = -1;
@@ -103,7 +103,7 @@ static void close_game(game *p) {
   clade__free(p->after);
 }
 
-/* A message of so many seconds on a link that sums have, too, takes turns with them. */
+/* Duration of a message on a link that it shares with all-reduces. */
 static double shared(game *p, int stage, bool near, double seconds) {
   if (!p->step->sums || near != p->step->sums_are_near || p->sums[stage] < 0) return seconds;
   const double waits = fmin(seconds, p->sums[stage]);
@@ -130,7 +130,7 @@ static bool is_needed(const schedule_message *m, const schedule_item *item) {
   return item->backward ? m->when == SCHEDULE_BACKWARD : m->when == SCHEDULE_FORWARD || m->when == SCHEDULE_BEGIN;
 }
 
-/* When all that the pass needs has arrived; NaN: something was not sent yet. */
+/* Time at which all inputs of a pass have arrived; NaN: one has not been sent yet. */
 static double needed(const game *p, const schedule_item *item) {
   const schedule_step *s = p->step;
   double latest = 0;
@@ -152,7 +152,7 @@ static void note(game *p, const schedule_item *item, double begin, double end) {
   if (item->backward) piece->begin = begin, piece->end = end;
 }
 
-/* The stage's next pass, if it can begin. */
+/* Simulates the stage's next pass if it can start. */
 static bool pass(game *p, int stage) {
   const schedule_step *s = p->step;
   if (p->at[stage] == items_of(s)) return false;

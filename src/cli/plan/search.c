@@ -1,4 +1,4 @@
-/* All layouts of so many ranks: how many share a batch, a layer and the layers, in how many micro-batches. */
+/* Enumerates the layouts of a number of ranks: data, tensor and pipeline sizes, and micro-batches. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,13 +9,13 @@ enum { MOST_STAGES = 256, MOST_INTERLEAVE = 2, MOST_MICRO_BATCHES = 1024 };
 typedef struct search {
   const plan_job *job;
   plan_found *found;
-  clade_comm *comm;  /* of `tensor` ranks */
-  clade_graph *part; /* of one of them, for so many rows */
+  clade_comm *comm;  /* of the tensor ranks */
+  clade_graph *part; /* a tensor rank's part of the model for `rows` rows */
   int tensor;
   int64_t rows;
 } search;
 
-/* A rank's part of the model; the last one is kept, as several layouts have it. */
+/* Builds a rank's part of the model; keeps the last one, because several layouts share it. */
 static clade_status part_of(search *s, const plan_layout *l) {
   if (s->part && s->rows == l->rows) return CLADE_OK;
   clade_graph *whole = NULL;
@@ -31,10 +31,10 @@ static clade_status part_of(search *s, const plan_layout *l) {
   return status;
 }
 
-/* Tensor ranks of which each computes all of it. */
+/* Whether tensor ranks all compute the same. */
 static bool is_idle(const plan_layout *l) { return l->grid.tensor > 1 && !l->work->n_moves; }
 
-/* All of it is by the same passes: what differs is who has the optimizer's state. */
+/* Adds the layout with each kind of sharding; the passes are the same. */
 static clade_status add(search *s, plan_layout *l) {
   static const clade_shard shards[] = {CLADE_SHARD_NONE, CLADE_SHARD_OPTIMIZER, CLADE_SHARD_GRADIENTS};
   plan_found *f = s->found;
@@ -54,7 +54,7 @@ static clade_status work_new(plan_found *f, plan_work **out) {
   return *out ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
-/* A model that cannot be cut into so many parts has no such layout. */
+/* A model that cannot be cut this way has no such layout. */
 static bool cannot(clade_status status) { return status == CLADE_INVALID || status == CLADE_UNSUPPORTED; }
 
 static clade_status try_one(search *s, const clade__grid *grid, int64_t rows) {
@@ -116,7 +116,7 @@ static clade_status try_all(const plan_job *job, plan_found *found) {
   return status;
 }
 
-/* One rank with all the memory that it takes. */
+/* One rank with unlimited memory. */
 static clade_status try_alone(const plan_job *job, double *seconds) {
   plan_found found;
   plan_job alone = *job;

@@ -1,4 +1,4 @@
-/* What clade plan prints: the best layouts, why the first one is proposed, and how to run it. */
+/* Text output of clade plan: the best layouts, why the first is proposed, and the command that runs it. */
 #include <math.h>
 #include <stdio.h>
 
@@ -26,8 +26,9 @@ static void show_row(const plan_job *job, const plan_layout *l) {
          100 * l->idle, l->moves * MS, l->exposed * MS, l->memory * GB, l->fits ? "" : " (does not fit)");
 }
 
-/* ---- why ---- */
-/* The fastest that fits of those without a kind of parallelism, or that which needs least. */
+/* ---- reasons ---- */
+/* The fastest layout that fits among those without tensor or pipeline parallelism, or the one that needs least
+ * memory. */
 static const plan_layout *without(const plan_found *found, bool tensor, bool pipeline) {
   for (int i = 0; i < found->n; i++) {
     const clade__grid *g = &found->layouts[i].grid;

@@ -1,13 +1,13 @@
-/* What a micro-batch costs on each stage of a pipeline: the forward graph is cut into pieces, its derivatives are
- * added, and nodes, what crosses between pieces, and what lives are summed for each piece. */
+/* Estimates a micro-batch on each pipeline stage: cuts the forward graph into pieces, adds derivatives, and sums
+ * times, messages and live bytes for each piece. */
 #include <math.h>
 
 #include "cli/plan/cost.h"
 
-/* A value as a piece has it: that of its maker, or a copy that it received. */
+/* A value in a piece's memory: in the piece that computes it, or a copy in another one. */
 typedef struct place {
-  clade__id birth, death; /* nodes */
-  int piece, next;        /* next: of the same value; -1: none */
+  clade__id birth, death; /* first and last node that use the memory */
+  int piece, next;        /* next: index of the next place of the value; -1: none */
 } place;
 
 typedef struct walk {
@@ -15,10 +15,10 @@ typedef struct walk {
   const clade__grid *grid;
   const plan_device *device;
   const plan_links *links;
-  clade__id forward_end; /* nodes before this one are the forward pass */
+  clade__id forward_end; /* nodes before this one belong to the forward pass */
   uint32_t *uses;
-  clade__id *root; /* by value: whose memory it is in */
-  int *first;      /* by root: its first place; -1: none */
+  clade__id *root; /* for each value: the value that owns its memory */
+  int *first;      /* for each root: its first place; -1: none */
   place *places;
   size_t n_places, place_capacity;
   plan_work *out;
@@ -86,7 +86,7 @@ static clade_status build(const clade_graph *forward, const clade__grid *grid, d
   return clade__stages_assign(forward, &one, flops, out, NULL);
 }
 
-/* ---- where values live ---- */
+/* ---- lifetime of values ---- */
 static bool is_source(const clade_graph *g, clade__id value) {
   const clade_op *op = g->nodes[g->values[value].node].op;
   return op == &clade__op_constant || op == &clade__op_input;
@@ -96,7 +96,7 @@ static bool is_variable(const clade_graph *g, clade__id value) {
   return g->nodes[g->values[value].node].op == &clade__op_variable;
 }
 
-/* A parameter, on another piece than its own. */
+/* Whether the value is a parameter that another piece owns. */
 static bool is_lent(const clade_graph *g, clade__id value) {
   const clade__node *n = &g->nodes[g->values[value].node];
   return n->op == &clade__op_transfer && is_variable(g, n->in[0]);
@@ -115,7 +115,7 @@ static clade_status place_new(walk *w, clade__id root, int piece, clade__id birt
   return CLADE_OK;
 }
 
-/* Bytes that one piece gives the other are one message. */
+/* Adds bytes to the message between two pieces. */
 static clade_status message(walk *w, int from, int to, schedule_when when, double bytes) {
   plan_work *out = w->out;
   for (int i = 0; i < out->n_messages; i++) {
@@ -129,8 +129,9 @@ static clade_status message(walk *w, int from, int to, schedule_when when, doubl
   return CLADE_OK;
 }
 
-/* A value goes to a piece that uses it. What a later piece makes and the backward pass of an earlier one needs comes
- * with the gradients of the later one; what a backward pass makes for a later piece, that one has passed already. */
+/* Records that a value is sent to a piece that uses it. If an earlier piece's backward pass needs a value of a later
+ * piece, the value is sent with the later piece's gradients. A value that a backward pass computes on an earlier
+ * piece is not sent to a later one, whose backward pass is already done. */
 static clade_status cross(walk *w, clade__id root, int piece, clade__id user) {
   const clade__id maker = w->g->values[root].node;
   const int from = w->g->nodes[maker].device;
@@ -143,7 +144,8 @@ static clade_status cross(walk *w, clade__id root, int piece, clade__id user) {
   return message(w, from, piece, when, plan_bytes(w->g, root));
 }
 
-/* A value is used on a piece. What is fused into its user is not stored: its own operands live until then. */
+/* Records the use of a value on a piece. A value that is fused into its user is not stored; its operands live longer
+ * instead. */
 static clade_status use(walk *w, clade__id value, clade__id user, int piece) {
   const clade__node *maker = &w->g->nodes[w->g->values[value].node];
   const clade__id root = w->root[value];
@@ -177,8 +179,8 @@ static clade_status add_move(walk *w, const plan_move *move) {
   return CLADE_OK;
 }
 
-/* What fusion leaves no kernel of: an elementwise node is computed by the next one of its chain, or by the kernel whose
- * result the chain begins with. */
+/* Marks nodes without a kernel of their own: elementwise nodes are fused into the next node of their chain, or into
+ * the kernel whose result the chain starts with. */
 static void mark_fused(const walk *w, bool *fused, bool *hosted) {
   for (clade__id id = 1; id < w->g->n_nodes; id++) {
     const clade__node *n = &w->g->nodes[id];
@@ -239,10 +241,10 @@ static void take_variables(walk *w) {
 }
 
 /* ---- memory ---- */
-/* Made by the forward pass and used by the backward pass: each micro-batch under way has its own. */
+/* Whether the forward pass computes a value that the backward pass needs: each micro-batch in flight keeps its own. */
 static bool is_kept(const walk *w, const place *p) { return !is_backward(w, p->birth) && is_backward(w, p->death); }
 
-/* Bytes that begin and end at each node, for what is not kept. */
+/* For values that are not kept: the change of live bytes at each node. */
 static clade_status take_memory(walk *w) {
   const size_t n = w->g->n_nodes, pieces = (size_t)w->out->n_pieces;
   double *change = clade__new(n + 1, sizeof *change);
