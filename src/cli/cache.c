@@ -38,8 +38,8 @@ static int clear(const cli_args *args) {
 static const cli_args description = {
     .command = "cache",
     .synopsis = "path|clear",
-    .about = "path prints the directory where compiled programs are kept; clear removes them from it.",
-    .device_help = "accepted, without effect: one directory serves all devices",
+    .about = "path prints the directory of compiled programs; clear empties it.",
+    .device_help = "no effect: all devices share one directory",
     .many_devices = true,
 };
 

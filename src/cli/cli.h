@@ -47,9 +47,9 @@ typedef struct cli_option {
 
 /* Options of commands that run on a device with a bundle and a fallback device. */
 #define CLI_FALLBACK \
-  { "fallback", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)" }
+  { "fallback", "SPEC", "device for what the bundle of the main device has no kernel for (none)" }
 #define CLI_PLACE \
-  { "place", "LIST", "force ops or nodes to one of the two: gemm=home,softmax=fallback (none)" }
+  { "place", "LIST", "place ops or nodes on one of the two devices: gemm=home,softmax=fallback (none)" }
 
 enum { CLI_MAX_DEVICES = 16 };
 
@@ -77,7 +77,7 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value);
 void cli_emulated(const char *spec);
 /* For --explain: value is NULL or "all". false: a usage error, printed. */
 #define CLI_EXPLAIN \
-  { "explain", "[=all]", "print which implementation each node got; all: also which refused, and why" }
+  { "explain", "[=all]", "print the implementation of each node; all: also the refused ones, with reasons" }
 bool cli_explain_all(const cli_args *args, const char *value, bool *all);
 /* Parses a whole number within [low, high]. false: a usage error, printed. */
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);

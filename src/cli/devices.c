@@ -223,12 +223,11 @@ static int print_json(int n, const bool *wanted) {
 static const cli_args description = {
     .command = "devices",
     .synopsis = "",
-    .about = "Lists every device of every OpenCL platform: what it said of itself and what was probed.",
-    .device_help = "only this device (may be repeated); docs/devices.md tells the rule",
+    .about = "Lists the devices of all OpenCL platforms, with reported and probed properties.",
+    .device_help = "only this device (may be repeated); see docs/devices.md",
     .many_devices = true,
     .options =
-        (const cli_option[]){{"measure", NULL, "measure speeds now, and keep them: models go by them from then on"},
-                             {0}},
+        (const cli_option[]){{"measure", NULL, "measure the speeds now and keep them for later compilations"}, {0}},
 };
 
 int cli_devices(int argc, char **argv) {

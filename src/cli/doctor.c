@@ -80,9 +80,9 @@ static void print_report(const json_t *checks, const json_t *devices, bool ok) {
 static const cli_args description = {
     .command = "doctor",
     .synopsis = "",
-    .about = "Says what is wrong with this machine's OpenCL and how to mend it. Exit status 0 exactly when a\n"
-             "device computes the right answer in a probe kernel.",
-    .device_help = "probe this device only (may be repeated)",
+    .about = "Diagnoses this machine's OpenCL and suggests remedies. The exit status is 0 if and only if a\n"
+             "device computes the correct result in a probe kernel.",
+    .device_help = "probe only this device (may be repeated)",
     .many_devices = true,
 };
 

@@ -70,26 +70,28 @@ json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *f
 
 enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, FALLBACK, PLACE, PRECISION, TYPES, EXPLAIN, TRACE };
 static const cli_option options[] = {
-    [MODEL] = {"model", "NAME", "of the weights in a FILE: " MODEL_NAMES "; a DIR says it itself"},
+    [MODEL] = {"model", "NAME", "model of the weights in FILE: " MODEL_NAMES " (in DIR: its own)"},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
-    [OUTPUT] = {"output", "Y.npy", "where their probabilities go: [n, classes] (the likeliest classes are printed)"},
-    [CLASSES] = {"classes", "N", "of the model in a FILE (10); a DIR says it itself"},
-    [DEMO] = {"demo", "NAME", "instead: mlp, a perceptron with random weights, checked against a reference in C"},
-    [BATCH] = {"batch", "N", "images that are computed at once (64)"},
-    [SEED] = {"seed", "N", "of the demonstration's weights and input (42)"},
+    [OUTPUT] = {"output", "Y.npy",
+                "file for the probabilities, [n, classes] (unset: the likeliest classes are printed)"},
+    [CLASSES] = {"classes", "N", "classes of the model in FILE (10; in DIR: its own)"},
+    [DEMO] = {"demo", "NAME",
+              "run a demonstration: mlp, a perceptron with random weights, checked against a C reference"},
+    [BATCH] = {"batch", "N", "images in a batch (64)"},
+    [SEED] = {"seed", "N", "seed of the demonstration's weights and input (42)"},
     [FALLBACK] = CLI_FALLBACK,
     [PLACE] = CLI_PLACE,
-    [PRECISION] = {"precision", "TYPE", "that layers compute in: f32, bf16 or f16 (f32)"},
-    [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
+    [PRECISION] = {"precision", "TYPE", "type in which layers compute: f32, bf16 or f16 (f32)"},
+    [TYPES] = {"types", "LIST", "exceptions to --precision for nodes, layers, functions or ops: gemm=f32,fc3=bf16"},
     [EXPLAIN] = CLI_EXPLAIN,
-    [TRACE] = {"trace", "FILE", "write the times of the demonstration's steps as a Chrome trace"},
+    [TRACE] = {"trace", "FILE", "write a Chrome trace of the demonstration's steps"},
     {0},
 };
 static const cli_args description = {
     .command = "infer",
     .synopsis = "DIR|FILE.safetensors",
-    .about = "Computes a trained model's answers. Of a directory of checkpoints the best is taken.",
-    .device_help = "where to run; docs/devices.md tells the rule (unset: CLADE_DEVICE, or the best)",
+    .about = "Runs a trained model: the best checkpoint of a directory, or a file of weights.",
+    .device_help = "device to run on, see docs/devices.md (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

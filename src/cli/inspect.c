@@ -11,20 +11,20 @@
 
 enum { MODEL, CLASSES, IMAGE, BATCH, PRECISION, TYPES, TIME };
 static const cli_option options[] = {
-    [MODEL] = {"model", "NAME", "of a FILE, or of none: " MODEL_NAMES "; a run says it itself"},
-    [CLASSES] = {"classes", "N", "of that model (10)"},
-    [IMAGE] = {"image", "CxHxW", "of that model: channels, height and width (1x28x28)"},
-    [BATCH] = {"batch", "N", "images of a batch, which FLOPs and times are of (1)"},
-    [PRECISION] = {"precision", "TYPE", "that layers compute in: f32, bf16 or f16 (the run's, or f32)"},
-    [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
-    [TIME] = {"time", NULL, "measure what each layer takes of a batch's time"},
+    [MODEL] = {"model", "NAME", "model, unless a run is given: " MODEL_NAMES},
+    [CLASSES] = {"classes", "N", "classes of the model (10)"},
+    [IMAGE] = {"image", "CxHxW", "channels, height and width of the model's images (1x28x28)"},
+    [BATCH] = {"batch", "N", "images in the batch that is counted and timed (1)"},
+    [PRECISION] = {"precision", "TYPE", "type in which layers compute: f32, bf16 or f16 (the run's, or f32)"},
+    [TYPES] = {"types", "LIST", "exceptions to --precision for nodes, layers, functions or ops: gemm=f32,fc3=bf16"},
+    [TIME] = {"time", NULL, "measure the time of each layer"},
     {0},
 };
 static const cli_args description = {
     .command = "inspect",
     .synopsis = "[RUN|FILE.safetensors]",
-    .about = "Lists what a model computes, as it is fused for the device. Of a run the best checkpoint is taken.",
-    .device_help = "what it is compiled for, and measured on (unset: CLADE_DEVICE, or the best)",
+    .about = "Lists the layers of a model as fused for the device. From a run the best checkpoint is used.",
+    .device_help = "device to compile for and measure on (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

@@ -11,14 +11,13 @@ enum { DEFAULT_RETRIES = 3, MOST_RETRIES = 1000000, DEFAULT_PAUSE = 30, MOST_PAU
 static const cli_args description = {
     .command = "launch",
     .synopsis = "[--] COMMAND ...",
-    .about = "Runs COMMAND, such as `mpirun -np 4 clade train RUN`, and starts it again, going on with its "
-             "checkpoints, where a\n"
-             "process of it was killed, or a rank or a device was lost (docs/cluster.md).",
+    .about = "Runs COMMAND, such as `mpirun -np 4 clade train RUN`, and restarts it from its last checkpoint if a\n"
+             "process was killed, or a rank or a device was lost (docs/cluster.md).",
     .runs_command = true,
-    .options =
-        (const cli_option[]){[RETRIES] = {"retries", "N", "how often it is started again, in all (3)"},
-                             [PAUSE] = {"pause", "SECONDS", "the longest pause before a try: of 1, 2, 4, … (30)"},
-                             {0}},
+    .options = (const cli_option[]){[RETRIES] = {"retries", "N", "number of restarts (3)"},
+                                    [PAUSE] = {"pause", "SECONDS",
+                                               "longest pause before a restart; pauses are 1, 2, 4, … (30)"},
+                                    {0}},
 };
 
 /* ---- progress ---- */

@@ -6,18 +6,18 @@
 #include <unistd.h>
 
 static const cli_command commands[] = {
-    {"doctor", "say what is wrong with this machine's OpenCL, and how to mend it", cli_doctor},
-    {"devices", "list every device and what it can do", cli_devices},
+    {"doctor", "diagnose this machine's OpenCL and suggest remedies", cli_doctor},
+    {"devices", "list all devices and their capabilities", cli_devices},
     {"train", "train a model on images", cli_train},
-    {"plan", "propose how to lay out a training over many ranks", cli_plan},
-    {"launch", "run a training, and start it again where a rank was lost", cli_launch},
+    {"plan", "propose a layout of a training over many ranks", cli_plan},
+    {"launch", "run a training and restart it when a rank is lost", cli_launch},
     {"infer", "run a model's forward pass", cli_infer},
     {"inspect", "list a model's layers: parameters, FLOPs, types and times", cli_inspect},
-    {"prune", "make a smaller model of a trained one", cli_prune},
-    {"quantize", "store a trained model with weights of 8 bits", cli_quantize},
-    {"bench", "measure how fast a device is, beside other libraries", cli_bench},
-    {"tune", "measure which implementations are fast here, and keep it", cli_tune},
-    {"pack", "make, look at and sign bundles of offline-built programs", cli_pack},
+    {"prune", "remove channels or weights of a trained model", cli_prune},
+    {"quantize", "store a trained model with weights of 8 or 4 bits", cli_quantize},
+    {"bench", "measure the speed of a device, beside other libraries", cli_bench},
+    {"tune", "find the fastest implementations on a device and keep the result", cli_tune},
+    {"pack", "build, inspect, verify and sign bundles of offline-built programs", cli_pack},
     {"cache", "print or empty the directory of compiled programs", cli_cache},
     {"__child", NULL, cli_child},
 };
@@ -28,7 +28,7 @@ static void help(FILE *to) {
   fprintf(to, "usage: clade COMMAND [options]\n\ncommands:\n");
   for (size_t i = 0; i < CLADE_COUNT(commands); ++i)
     if (commands[i].summary) fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-  fprintf(to, "\nclade COMMAND --help tells a command's options; clade --version the version.\n");
+  fprintf(to, "\nclade COMMAND --help lists the options of a command; clade --version prints the version.\n");
 }
 
 static const char *const levels[] = {"", "error", "warning", "info", "debug"};

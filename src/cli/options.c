@@ -28,7 +28,7 @@ static void print_help(const cli_args *args) {
     print_option("device", "SPEC", args->device_help);
     print_option("json", NULL, "print one JSON document to standard output, everything else to standard error");
   }
-  print_option("help", NULL, "print this");
+  print_option("help", NULL, "print this help");
 }
 
 static int take_device(cli_args *args, const char *spec) {

@@ -172,32 +172,28 @@ static int run_inspect(const pack *p) {
 /* ---- options ---- */
 enum { MANIFEST, BINARY, OUTPUT, DIRECTORY, KEY, KEYS, TARGET, SOURCE, DEFINE, TOOL, TOOL_VERSION, TOOL_COMMAND };
 static const cli_option options[] = {
-    [MANIFEST] = {"manifest", "FILE", "build: the manifest, as docs/fpga.md states it"},
-    [BINARY] = {"binary", "FILE", "build: what the vendor's tool made"},
-    [OUTPUT] = {"output", "PATH", "build, sign: the bundle that is written"},
-    [DIRECTORY] = {"directory", NULL, "build, sign: as a directory, not as one file"},
-    [KEY] = {"key", "FILE", "build, sign: a private key of Ed25519 in PEM (openssl genpkey -algorithm ed25519)"},
-    [KEYS] = {"keys", "FILE", "verify: public keys in PEM, of which one must have signed"},
-    [TARGET] =
-        {"target", "pocl|rtl|intel:BOARD|xilinx:PLATFORM",
-         "build: of kernels; pocl and rtl, for the emulated accelerators, compile them, for others --binary holds "
-         "them"},
-    [SOURCE] = {"source", "FILE",
-                "build --target: what the kernels are written in; may be repeated; unset: Clade's own"},
-    [DEFINE] = {"define", "NAME=VALUE", "build --target: what they are compiled with; may be repeated"},
-    [TOOL] = {"tool", "NAME", "build --target: what made the binary"},
-    [TOOL_VERSION] = {"tool-version", "TEXT", "the same: of which version"},
-    [TOOL_COMMAND] = {"tool-command", "TEXT", "the same: and how"},
+    [MANIFEST] = {"manifest", "FILE", "build: the manifest (docs/fpga.md)"},
+    [BINARY] = {"binary", "FILE", "build: the binary of the vendor's tool"},
+    [OUTPUT] = {"output", "PATH", "build, sign: the bundle to write"},
+    [DIRECTORY] = {"directory", NULL, "build, sign: write a directory instead of a file"},
+    [KEY] = {"key", "FILE", "build, sign: an Ed25519 private key in PEM (openssl genpkey -algorithm ed25519)"},
+    [KEYS] = {"keys", "FILE", "verify: public keys in PEM; one of them must have signed"},
+    [TARGET] = {"target", "pocl|rtl|intel:BOARD|xilinx:PLATFORM",
+                "build: from kernels; pocl and rtl (the emulated accelerators) compile them, others need --binary"},
+    [SOURCE] = {"source", "FILE", "build --target: a source file; may be repeated (unset: Clade's own kernels)"},
+    [DEFINE] = {"define", "NAME=VALUE", "build --target: a macro of the compilation; may be repeated"},
+    [TOOL] = {"tool", "NAME", "build --target: the tool that made the binary"},
+    [TOOL_VERSION] = {"tool-version", "TEXT", "build --target: the version of the tool"},
+    [TOOL_COMMAND] = {"tool-command", "TEXT", "build --target: the command line of the tool"},
     {0}};
 
 static const cli_args description = {
     .command = "pack",
     .synopsis = "build|inspect|verify|sign [BUNDLE…]",
-    .about = "build makes a bundle of a manifest and a binary, or of kernels; inspect tells what is in "
-             "one; verify tells whether it "
-             "is whole,\n"
-             "safe from other users and, with --keys, trusted; sign writes it again with a signature.",
-    .device_help = "accepted, without effect: no device is asked",
+    .about = "build makes a bundle from a manifest and a binary, or from kernels; inspect prints its content;\n"
+             "verify checks that it is complete, safe from other users and, with --keys, trusted; sign writes a signed "
+             "copy.",
+    .device_help = "no effect: no device is used",
     .many_devices = true,
     .options = options,
 };

@@ -11,20 +11,22 @@
 
 enum { SPARSITY, STRUCTURE, RANK, SCHEDULE, FINETUNE, OUTPUT, BATCH };
 static const cli_option options[] = {
-    [SPARSITY] = {"sparsity", "X", "the fraction of the channels or weights that go, below 1 (2:4: 0.5)"},
-    [STRUCTURE] = {"structure", "WHAT", "channels, weights or 2:4: two of each four weights (channels)"},
-    [RANK] = {"rank", "BY", "by what channels are compared: l2, l1 or batch-norm (l2)"},
-    [SCHEDULE] = {"schedule", "NAME", "one-shot, or cubic: more weights before each epoch of --finetune (one-shot)"},
-    [FINETUNE] = {"finetune", "EPOCHS", "train what is left, on the run's data and by its options (0)"},
-    [OUTPUT] = {"output", "DIR", "the directory of the new run"},
-    [BATCH] = {"batch", "N", "images of a batch when it is timed (8)"},
+    [SPARSITY] = {"sparsity", "X", "fraction of channels or weights to remove, below 1 (2:4: 0.5)"},
+    [STRUCTURE] = {"structure", "WHAT",
+                   "what to remove: channels, weights, or 2:4, two of each four weights (channels)"},
+    [RANK] = {"rank", "BY", "importance of channels: l2, l1 or batch-norm (l2)"},
+    [SCHEDULE] = {"schedule", "NAME",
+                  "one-shot, or cubic: remove more weights before each epoch of --finetune (one-shot)"},
+    [FINETUNE] = {"finetune", "EPOCHS", "epochs of training after pruning, with the run's data and options (0)"},
+    [OUTPUT] = {"output", "DIR", "directory of the new run"},
+    [BATCH] = {"batch", "N", "images in a timed batch (8)"},
     {0},
 };
 static const cli_args description = {
     .command = "prune",
     .synopsis = "RUN",
-    .about = "Makes a smaller model of a run's best checkpoint, as a run of its own. docs/pruning.md tells what goes.",
-    .device_help = "where to train and to measure (unset: the run's first, CLADE_DEVICE, or the best)",
+    .about = "Prunes the best checkpoint of a run and writes the result as a new run (docs/pruning.md).",
+    .device_help = "device for training and measuring (unset: the run's first, CLADE_DEVICE, or the best)",
     .options = options,
 };
 

@@ -9,22 +9,22 @@
 
 enum { DATA, SCHEME, CALIBRATE, SAMPLES, BUDGET, OUTPUT, BATCH, SEED };
 static const cli_option options[] = {
-    [DATA] = {"data", "SET", "whose training samples calibrate, and whose test samples are answered (the run's)"},
-    [SCHEME] = {"scheme", "NAME",
-                "int8: weights and inputs of layers in 8 bits; int4-weights: weights of linear layers in 4 (int8)"},
-    [CALIBRATE] = {"calibrate", "HOW", "what of an input is represented: minmax, percentile or mse (minmax)"},
-    [SAMPLES] = {"samples", "N", "training samples that are looked at (256)"},
-    [BUDGET] = {"budget", "POINTS", "keep layers in f32 until no more percentage points of accuracy are lost (none)"},
-    [OUTPUT] = {"output", "DIR", "the directory of the new run"},
-    [BATCH] = {"batch", "N", "images of a batch (8)"},
-    [SEED] = {"seed", "N", "of the choice of samples (42)"},
+    [DATA] = {"data", "SET", "set for calibration (training samples) and accuracy (test samples) (the run's)"},
+    [SCHEME] = {"scheme", "NAME", "int8: weights and inputs of layers; int4-weights: weights of linear layers (int8)"},
+    [CALIBRATE] = {"calibrate", "HOW", "range of layer inputs: minmax, percentile or mse (minmax)"},
+    [SAMPLES] = {"samples", "N", "training samples for calibration (256)"},
+    [BUDGET] = {"budget", "POINTS",
+                "largest loss of accuracy in percentage points; keeps layers in f32 to meet it (none)"},
+    [OUTPUT] = {"output", "DIR", "directory of the new run"},
+    [BATCH] = {"batch", "N", "images in a batch (8)"},
+    [SEED] = {"seed", "N", "seed of the choice of samples (42)"},
     {0},
 };
 static const cli_args description = {
     .command = "quantize",
     .synopsis = "RUN",
-    .about = "Stores a run's best checkpoint with weights of 8 or 4 bits, as a run of its own (docs/quantization.md).",
-    .device_help = "where to run (unset: CLADE_DEVICE, or the best)",
+    .about = "Quantizes the best checkpoint of a run to 8 or 4 bits and writes a new run (docs/quantization.md).",
+    .device_help = "device to run on (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

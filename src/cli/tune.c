@@ -12,30 +12,30 @@
 
 enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, FALLBACK, AGAIN, LOOSE };
 static const cli_option options[] = {
-    [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
-    [BUDGET] = {"budget", "SECONDS", "for each model, product or convolution (quick: 5; full: as long as it takes)"},
-    [SHAPES] = {"shapes", "FILE", "of gemm or conv: works, one a line: NAME key=value … (docs/bench.md)"},
-    [SET] = {"set", "NAME", "of gemm or conv: works by name, as clade bench has them (squares, resnet50)"},
-    [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
-    [DTYPE] = {"dtype", "NAME", "of gemm, conv and products: f32, f16 or bf16; not of conv: i8, or u8 by i8 (f32)"},
-    [PASS] = {"pass", "PASS", "of a model: train or infer (train); of conv: fwd, bwd-data or bwd-weights (all)"},
-    [BATCH] = {"batch", "N", "images of a model's step (64), or of conv (1)"},
-    [CLASSES] = {"classes", "N", "of a model (10)"},
-    [STRICT] = {"strict", NULL, "for what is compiled so, as by clade train --strict"},
+    [MODE] = {"mode", "MODE", "quick: the most promising trials within a budget; full: all trials (quick)"},
+    [BUDGET] = {"budget", "SECONDS", "time for each model, product or convolution (quick: 5; full: no limit)"},
+    [SHAPES] = {"shapes", "FILE", "gemm, conv: file of works, one per line: NAME key=value … (docs/bench.md)"},
+    [SET] = {"set", "NAME", "gemm, conv: built-in set of clade bench (squares, resnet50)"},
+    [ONLY] = {"only", "NAMES", "only these works of the set or file, comma-separated"},
+    [DTYPE] = {"dtype", "NAME",
+               "gemm, conv, products: f32, f16 or bf16; gemm, products: also i8, or u8 (times i8) (f32)"},
+    [PASS] = {"pass", "PASS", "models: train or infer (train); conv: fwd, bwd-data or bwd-weights (all)"},
+    [BATCH] = {"batch", "N", "images in a model's step (64), or of conv (1)"},
+    [CLASSES] = {"classes", "N", "classes of a model (10)"},
+    [STRICT] = {"strict", NULL, "tune for strict compilation, as clade train --strict"},
     [FALLBACK] = CLI_FALLBACK,
-    [AGAIN] = {"again", NULL, "measure also what there are records of"},
-    [LOOSE] = {"loose", NULL, "also what breaks an op's error bound and is never taken by itself, as f32 by tf32"},
+    [AGAIN] = {"again", NULL, "also measure problems that have records"},
+    [LOOSE] = {"loose", NULL,
+               "also measure implementations beyond an op's error bound, such as tf32; never chosen by default"},
     {0},
 };
 static const cli_args description = {
     .command = "tune",
     .synopsis = "MODEL|gemm|conv|MxNxK… | export FILE | merge FILE…",
-    .about =
-        "Measures which implementations and parameters are fast on this device for the steps of a model\n(" MODEL_NAMES
-        "),\nfor products (gemm) and convolutions (conv) of a set or a file, or for products of M x K by K x N,\n"
-        "and keeps it; who runs them next gets them. export writes this device's records to a file, merge takes a "
-        "file's in.",
-    .device_help = "where to measure; docs/devices.md tells the rule (unset: CLADE_DEVICE, or the best)",
+    .about = "Finds the fastest implementations and parameters on this device for the steps of a model\n(" MODEL_NAMES
+             "),\nfor products (gemm) and convolutions (conv) of a set or a file, or for products M x K by K x N,\n"
+             "and keeps them for later compilations. export writes this device's records to a file, merge reads files.",
+    .device_help = "device to measure, see docs/devices.md (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

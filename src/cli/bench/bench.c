@@ -6,31 +6,32 @@
 
 enum { SHAPES, SET, ONLY, CHAIN, DTYPE, PASS, BATCH, PEERS, PEER, ROUNDS, EXPLAIN, CSV, GOOGLE };
 static const cli_option options[] = {
-    [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
-    [SET] = {"set", "NAME",
-             "works by name; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
-    [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
-    [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
+    [SHAPES] = {"shapes", "FILE", "file of works, one per line: NAME key=value … (docs/bench.md)"},
+    [SET] =
+        {"set", "NAME",
+         "built-in works; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
+    [ONLY] = {"only", "NAMES", "only these works of the set or file, comma-separated"},
+    [CHAIN] = {"chain", "N", "calls in a row that are timed together (squares and --shapes: 1, else 10)"},
     [DTYPE] = {"dtype", "NAME",
-               "f32, f16 or bf16, of model mixed with f32; gemm: also i8, u8 by i8, or f32 by q4_0 or q8_0 (f32)"},
-    [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
-    [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
-    [PEERS] =
-        {"peers", NULL,
-         "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
+               "f32, f16 or bf16 (model: mixed with f32); gemm: also i8, u8 (times i8), q4_0 or q8_0 (f32 times these) "
+               "(f32)"},
+    [PASS] = {"pass", "NAME", "conv: fwd, bwd-data or bwd-weights; model: train or infer (all)"},
+    [BATCH] = {"batch", "N", "images of conv (1) and model (as in its set)"},
+    [PEERS] = {"peers", NULL,
+               "also measure installed libraries, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
     [PEER] = {"peer", "NAME",
-              "only that one: openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc or onnxruntime"},
-    [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
+              "only this library: openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc or onnxruntime"},
+    [ROUNDS] = {"rounds", "N", "rounds of measurement (7)"},
     [EXPLAIN] = CLI_EXPLAIN,
-    [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
-    [GOOGLE] = {"google", "FILE", "also write the JSON of Google Benchmark, for tools that compare"},
+    [CSV] = {"csv", NULL, "print CSV to standard output and everything else to standard error"},
+    [GOOGLE] = {"google", "FILE", "also write JSON in the format of Google Benchmark, for tools that compare runs"},
     {0},
 };
 static const cli_args description = {
     .command = "bench",
     .synopsis = "gemm|conv|op|model|all|compare|comm|scale",
-    .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
-    .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
+    .about = "Measures the speed of the device, relative to its limits and, with --peers, to other libraries.",
+    .device_help = "device to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

@@ -10,17 +10,17 @@
 
 enum { MODEL, BATCH, SIDE, ROUNDS };
 static const cli_option options[] = {
-    [MODEL] = {"model", "NAME", "also a training's step, beside a prediction: " MODEL_NAMES},
-    [BATCH] = {"batch", "N", "images of each rank (8; of mlp and lenet5 128)"},
+    [MODEL] = {"model", "NAME", "also measure and predict a training step: " MODEL_NAMES},
+    [BATCH] = {"batch", "N", "images of each rank (8; mlp, lenet5: 128)"},
     [SIDE] = {"side", "N", "height and width of images (224)"},
-    [ROUNDS] = {"rounds", "N", "how often sums and steps are measured (7)"},
+    [ROUNDS] = {"rounds", "N", "rounds of measurement (7)"},
     {0},
 };
 static const cli_args description = {
     .command = "bench comm",
     .synopsis = "",
-    .about = "Started by mpirun, measures the link between its ranks, and sums over them.",
-    .device_help = "what computes (unset: CLADE_DEVICE, or the best)",
+    .about = "Measures the link between the ranks of mpirun, and sums over them.",
+    .device_help = "device to compute on (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

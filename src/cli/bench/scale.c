@@ -12,18 +12,18 @@
 enum { MODEL, RANKS, LINK, BATCH, SIDE, ROUNDS };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES},
-    [RANKS] = {"ranks", "N[,N…]", "for how many ranks to predict"},
-    [LINK] = {"link", "US,GBIT", "latency of a message in microseconds, 10^9 bits a second in each direction (50,10)"},
-    [BATCH] = {"batch", "N", "images of each rank (8; of mlp and lenet5 128)"},
+    [RANKS] = {"ranks", "N[,N…]", "numbers of ranks to predict for"},
+    [LINK] = {"link", "US,GBIT", "latency of a message in microseconds, Gbit/s in each direction (50,10)"},
+    [BATCH] = {"batch", "N", "images of each rank (8; mlp, lenet5: 128)"},
     [SIDE] = {"side", "N", "height and width of images (224)"},
-    [ROUNDS] = {"rounds", "N", "steps that are measured (7)"},
+    [ROUNDS] = {"rounds", "N", "rounds of measurement (7)"},
     {0},
 };
 static const cli_args description = {
     .command = "bench scale",
     .synopsis = "",
-    .about = "Predicts a training's step on many ranks from the step of one, measured here, and a model of its sums.",
-    .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
+    .about = "Predicts a training step on many ranks from a step measured here and a model of its sums.",
+    .device_help = "device to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 

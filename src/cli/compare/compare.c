@@ -11,17 +11,17 @@
 enum { QUICK, HTML, ANSWER, ONLY };
 static const cli_option options[] = {
     [QUICK] = {"quick", NULL, "smaller works and fewer calls: a minute or two"},
-    [HTML] = {"html", "FILE", "also write all of it as a page: one file, for any browser"},
-    [ANSWER] = {"answer", "QUESTION", "of the answers only \"latency at batch 1\", throughput or \"energy per image\""},
-    [ONLY] = {"only", "NAMES",
-              "of the works only gemm, i8, conv, infer, train, lenet5 or resnet18; several with commas between"},
+    [HTML] = {"html", "FILE", "also write an HTML page, a single file"},
+    [ANSWER] = {"answer", "QUESTION",
+                "print only this answer: \"latency at batch 1\", throughput or \"energy per image\""},
+    [ONLY] = {"only", "NAMES", "only these works, comma-separated: gemm, i8, conv, infer, train, lenet5 or resnet18"},
     {0},
 };
 static const cli_args description = {
     .command = "bench compare",
     .synopsis = "",
-    .about = "Does the same works on several devices and says how each figure was obtained.",
-    .device_help = "one to compare; may be repeated (unset: CLADE_DEVICE, or the best)",
+    .about = "Runs the same works on several devices and tells how each figure was obtained.",
+    .device_help = "device to compare; may be repeated (unset: CLADE_DEVICE, or the best)",
     .many_devices = true,
     .options = options,
 };

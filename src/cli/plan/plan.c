@@ -13,28 +13,27 @@
 enum { MODEL, RANKS, MEMORY, BATCH, SIDE, LINK, NODE, NODE_LINK, OPTIMIZER, FLOPS, BANDWIDTH, ADD, LIST };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", PLAN_MODELS},
-    [RANKS] = {"ranks", "N", "how many there are"},
-    [MEMORY] = {"memory", "GB", "of each rank's device (the device's)"},
-    [BATCH] = {"batch", "N", "samples of a step, of all ranks together (8 for each rank)"},
+    [RANKS] = {"ranks", "N", "number of ranks"},
+    [MEMORY] = {"memory", "GB", "memory of each rank's device (the device's)"},
+    [BATCH] = {"batch", "N", "samples in a step of all ranks (8 for each rank)"},
     [SIDE] = {"side", "N", "height and width of images (224)"},
-    [LINK] = {"link", "US,GBIT",
-              "between ranks: latency in microseconds, 10^9 bits a second in each direction (50,10)"},
-    [NODE] = {"node", "N", "ranks of a node, which follow each other (1)"},
-    [NODE_LINK] = {"node-link", "US,GBIT", "between ranks of a node (5,200)"},
-    [OPTIMIZER] = {"optimizer", "NAME", "adam, adamw, rmsprop or sgd: what it remembers takes memory (adam)"},
-    [FLOPS] = {"flops", "T", "10^12 operations a second of a device that is not here (unset: one that is)"},
+    [LINK] = {"link", "US,GBIT", "link between ranks: latency in microseconds, Gbit/s in each direction (50,10)"},
+    [NODE] = {"node", "N", "consecutive ranks that share a node (1)"},
+    [NODE_LINK] = {"node-link", "US,GBIT", "link between ranks of a node (5,200)"},
+    [OPTIMIZER] = {"optimizer", "NAME", "adam, adamw, rmsprop or sgd, for the memory of its state (adam)"},
+    [FLOPS] = {"flops", "T", "TFLOP/s of a device that is not here (unset: the estimates of --device)"},
     [BANDWIDTH] = {"bandwidth", "GBS",
-                   "with --flops: 10^9 bytes a second of its memory (a byte for each hundred operations)"},
-    [ADD] = {"add", "GBS", "10^9 bytes of f32 a second that a rank's host adds to others (7)"},
-    [LIST] = {"list", "N", "layouts that are told (8)"},
+                   "with --flops: its memory bandwidth in GB/s (a byte for each hundred operations)"},
+    [ADD] = {"add", "GBS", "GB/s of f32 that a rank's host adds up in sums (7)"},
+    [LIST] = {"list", "N", "number of layouts to print (8)"},
     {0},
 };
 static const cli_args description = {
     .command = "plan",
     .synopsis = "",
-    .about = "Proposes how to lay out a training over ranks: data, tensor and pipeline parallelism, micro-batches,\n"
+    .about = "Proposes a layout of a training over ranks: data, tensor and pipeline parallelism, micro-batches,\n"
              "sharding. Nothing runs: times and memory are predicted (docs/parallel.md).",
-    .device_help = "whose speed and memory to go by (unset: CLADE_DEVICE, or the best)",
+    .device_help = "device with the assumed speed and memory (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
 
