@@ -1,11 +1,11 @@
-/* A loss that is not finite, and the value that was the first to be so. */
+/* Refuses a loss that is not finite and finds its cause. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "train/internal.h"
 
-/* "watch:NUMBER:OP:NAME" */
+/* Describes the value of an output named "watch:NUMBER:OP:NAME". */
 static clade_status blame(const clade__training *tr, const char *port) {
   char op[96] = "", name[192] = "";
   unsigned number = 0;
@@ -40,18 +40,18 @@ clade_status clade__train_check_images(const clade__training *tr, const clade_ba
   return CLADE_OK;
 }
 
-/* The loader is beyond the step's batch, and makes it again. */
+/* Recreates the batch of the step: the loader is ahead. */
 static clade_status check_step_images(clade__training *tr) {
   clade_batch batch = {.size = sizeof batch};
   int64_t step = tr->at - 1;
-  if (!tr->loader) return CLADE_OK; /* others read them */
+  if (!tr->loader) return CLADE_OK; /* other ranks read the images */
   CLADE_TRY(clade_loader_seek(tr->loader, step / tr->epoch_steps, step % tr->epoch_steps));
   CLADE_TRY(clade_loader_next(tr->loader, &batch));
   return clade__train_check_images(tr, &batch, "training");
 }
 
-/* Gradients of a step that was skipped may be anything, and while the scale falls the loss as well; but not once the
- * scale is no reason any more. */
+/* Whether loss scaling explains the value: a skipped step may have any gradients, and while the scale falls the loss
+ * may be infinite as well; below scale 1 scaling is no excuse. */
 static bool is_scaling(const clade__training *tr, float loss) {
   return tr->skips && (isfinite(loss) || tr->loss_scale >= 1);
 }
@@ -63,7 +63,7 @@ clade_status clade__train_check(clade__training *tr, float loss) {
   if (isnan(trouble) || !isfinite(loss)) CLADE_TRY(check_step_images(tr));
   if (isnan(trouble)) CLADE_TRY(find_first(tr));
   if (isfinite(loss)) return CLADE_OK;
-  if (tr->local) CLADE_TRY(clade_comm_barrier(tr->t.comm)); /* all ranks have this loss: the one that knows why tells */
+  if (tr->local) CLADE_TRY(clade_comm_barrier(tr->t.comm)); /* all ranks have this loss; one knows why */
   return CLADE_FAIL(NOT_FINITE,
                     "step %" PRId64 ": the loss is %g; a smaller learning rate or clipping may help, and detecting "
                     "anomalies finds where it began",

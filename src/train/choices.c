@@ -1,5 +1,5 @@
-/* What the steps of several ranks are compiled with: rank 0 reads and writes it for all, so that a training that goes
- * on computes the same bits on each of them. */
+/* Pinned choices of the ranks' steps. Rank 0 reads and writes them for all, so that a resumed training computes the
+ * same bits on every rank. */
 #include "comm/comm.h"
 #include "train/internal.h"
 

@@ -1,5 +1,5 @@
-/* What a checkpoint says of its training: what must be the same for another one to go on with it (the course), and what
- * may have changed (the settings), which is told. */
+/* The description of a training in a checkpoint: the course, which must be equal to resume, and the settings, which
+ * may change and are then reported. */
 #include <stdio.h>
 
 #include "comm/wire.h"
@@ -11,7 +11,7 @@ static json_t *split_json(const clade__training *tr) {
   return rows;
 }
 
-/* As a text, since a rule of the user's own may have any numbers. */
+/* As text: a custom rule may have any numbers. */
 static json_t *numbers_json(const clade_optimizer *o) {
   char text[CLADE_COUNT(o->number) * 32] = "";
   int at = 0;
@@ -46,7 +46,7 @@ static void schedule_text(const clade_schedule *s, char *text, size_t size) {
   if (s->warmup) snprintf(text + n, size - (size_t)n, ", warm-up of %lld steps", (long long)s->warmup);
 }
 
-/* What gradients travel as. */
+/* Type or compression of gradients between ranks. */
 static void wire_text(const clade_trainer *t, char *text, size_t size) {
   const char *type = clade_dtype_name(clade__comm_wire(t->compress));
   if (t->low_rank)
@@ -71,7 +71,7 @@ json_t *clade__train_settings(const clade__training *tr) {
 }
 
 /* ---- comparing ---- */
-/* What a message says of a value: nothing that JSON alone would need. */
+/* Appends a value as a message shows it, without JSON's quotes. */
 static void add_value(clade__text *out, const json_t *value) {
   char *text = NULL;
   if (json_is_real(value))
@@ -110,7 +110,7 @@ static clade_status other_data(const clade__training *tr, const char *path, cons
 }
 
 clade_status clade__train_compare(const clade__training *tr, const char *path, const json_t *state) {
-  /* What checkpoints of the first version say nothing of. */
+  /* absent in checkpoints of older versions */
   static const char *const later[] = {"fingerprint", "optimizer_numbers", "ema"};
   const json_t *course = json_object_get(state, "course");
   json_t *ours = clade__train_course(tr), *value;
@@ -133,7 +133,8 @@ clade_status clade__train_compare(const clade__training *tr, const char *path, c
   return status;
 }
 
-/* Another version of Clade may build the same layers of other nodes: then nothing can be told. */
+/* Skips the comparison if another version of Clade wrote the checkpoint: it may build the same layers of other
+ * nodes. */
 clade_status clade__train_compare_graph(const clade__training *tr, const char *path, const json_t *state) {
   const json_t *theirs = json_object_get(state, "graph");
   json_t *ours = clade__train_graph(tr);
@@ -152,13 +153,13 @@ bool clade__train_same_parts(const json_t *before, const json_t *now) {
   static const char *const names[] = {"tensor", "pipeline", "interleave", "micro_batches"};
   for (size_t i = 0; i < CLADE_COUNT(names); i++) {
     const json_t *theirs = json_object_get(before, names[i]), *ours = json_object_get(now, names[i]);
-    const json_int_t had = theirs ? json_integer_value(theirs) : 1; /* older versions had no others */
+    const json_int_t had = theirs ? json_integer_value(theirs) : 1; /* checkpoints of older versions lack the field */
     if (had != json_integer_value(ours)) return false;
   }
   return true;
 }
 
-/* Rows of another layout follow from that; older versions kept none of ranks. */
+/* A change of the rows that follows from another layout is not reported, nor a missing field of an older version. */
 static bool is_told(const char *name, const json_t *before, const json_t *now) {
   const json_t *theirs = json_object_get(before, name);
   if (strcmp(name, "split") != 0) return theirs;

@@ -1,13 +1,13 @@
-/* Several devices of one process: each is a rank, on a thread of its own but for the first, which is the caller's. */
+/* Training on several devices of one process: each is a rank with a thread; the first uses the caller's thread. */
 #include "train/internal.h"
 
 typedef struct member {
-  clade_trainer t; /* its rank's */
+  clade_trainer t; /* trainer of the rank */
   pthread_mutex_t *building;
   pthread_t thread;
   bool started;
   clade_status status;
-  char *message; /* of a failure */
+  char *message; /* error message */
 } member;
 
 typedef struct group {
@@ -22,7 +22,7 @@ static void train(member *m, clade_train_result *result, clade_vars **vars) {
   if (m->status != CLADE_OK) m->message = clade__copy_text(clade_last_error());
 }
 
-/* What the first rank gave before another one failed. */
+/* Frees the results of the first rank after another rank failed. */
 static void discard(clade_train_result *result, clade_vars **vars) {
   clade_train_result_free(result);
   if (!vars) return;
@@ -45,7 +45,7 @@ static clade_status start(group *all, int n) {
     m->t.devices = &all->t->devices[i];
     m->t.comm = all->comms[i];
     if (i) m->t.observe = NULL;
-    CLADE_TRY(clade_comm_set_timeout(m->t.comm, 0)); /* a thread that fails ends the others: none is lost */
+    CLADE_TRY(clade_comm_set_timeout(m->t.comm, 0)); /* no timeout: a failing thread aborts the others */
   }
   for (int i = 1; i < n; i++) {
     member *m = &all->member[i];
@@ -56,7 +56,7 @@ static clade_status start(group *all, int n) {
   return CLADE_OK;
 }
 
-/* Of several failures that of the first rank which was not merely ended by another one. */
+/* Reports the first rank's failure that is not merely the consequence of another one. */
 static clade_status judge(const group *all, int n) {
   clade_device_info info = {.size = sizeof info};
   int worst = -1;

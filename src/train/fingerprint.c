@@ -1,7 +1,7 @@
-/* What a training's images are, as one hash: another set of the same size must not go on with a checkpoint. */
+/* A hash of the training's images, so that a checkpoint is not resumed with another set of the same size. */
 #include "train/internal.h"
 
-/* So many of each part, at even distances; all where there are no more. */
+/* Samples of each part, at even distances, or all if there are fewer. */
 enum { SAMPLES = 512 };
 
 static clade_status add_part(clade_dataset *part, const clade_dataset_info *info, size_t sample, float *x,

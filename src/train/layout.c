@@ -1,8 +1,8 @@
-/* How a training is laid out over its ranks: which of them share a batch, which have parts of its layers, which are its
- * stages (docs/parallel.md). */
+/* Layout of a training over its ranks: which share a batch, which have parts of layers, which are stages
+ * (docs/parallel.md). */
 #include "train/internal.h"
 
-/* ---- refusals ---- */
+/* ---- checks ---- */
 static clade_status check_numbers(const clade_trainer *t) {
   const struct {
     const char *name;
@@ -33,7 +33,7 @@ static clade_status check_grid(const clade__training *tr) {
   return CLADE_OK;
 }
 
-/* What works on a whole model alone. */
+/* Refuses options that need the whole model on a rank. */
 static clade_status check_options(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
   const struct {
@@ -54,7 +54,7 @@ static clade_status check_options(const clade__training *tr) {
 }
 
 /* ---- communicators ---- */
-/* Of `n` ranks from `first` on, `stride` apart. */
+/* The communicator of n ranks, from `first` on, `stride` apart. */
 static clade_status group(const clade__training *tr, int n, int first, int stride, clade_comm **out) {
   if (n == 1) return CLADE_OK;
   if (n == tr->ranks) return (*out = clade_comm_retain(tr->t.comm)) ? CLADE_OK : CLADE_INVALID;

@@ -1,5 +1,5 @@
-/* The logs of a training: scalars of each step and epoch, and histograms of weights and gradients after each epoch. A
- * log that cannot be written is told once and given up: it is no reason to lose a training. */
+/* Logs of a training: scalars of steps and epochs, and histograms of weights and gradients after each epoch. A log
+ * that cannot be written is reported once and given up; the training goes on. */
 #include <stdio.h>
 
 #include <clade/nn.h>
@@ -31,9 +31,8 @@ void clade__train_log(clade__training *tr, const clade_train_event *event) {
   }
 }
 
-/* ---- gradients: a func of its own, which assigns nothing, run on the epoch's last batch, or a micro-batch of it ----
- */
-/* Variables are named again as in a second share: found where they are, and never assigned. */
+/* ---- gradients: a func without assignments, run on the last batch of the epoch, or on a micro-batch of it ---- */
+/* The graph is built as share 1 of a batch: it finds the variables and never assigns them. */
 static clade_status build_gradients(clade__training *tr) {
   clade_graph *g = NULL;
   clade_status status;
@@ -93,7 +92,7 @@ fail:
 }
 
 static clade_status histograms(clade__training *tr) {
-  const size_t rows = (size_t)clade__train_micro_rows(tr, 0); /* more would need more memory than steps have */
+  const size_t rows = (size_t)clade__train_micro_rows(tr, 0); /* a larger batch would exceed the memory of a step */
   clade_ticket ticket;
   if (!tr->gradient_run) CLADE_TRY(build_gradients(tr));
   CLADE_TRY(clade_execute(tr->gradient_run,
@@ -109,7 +108,7 @@ static clade_status histograms(clade__training *tr) {
 }
 
 void clade__train_log_histograms(clade__training *tr) {
-  if (clade__train_is_cut(tr)) return; /* rank 0 has not all layers */
+  if (clade__train_is_cut(tr)) return; /* rank 0 does not have all layers */
   if (tr->events && histograms(tr) != CLADE_OK) give_up(tr);
 }
 

@@ -1,6 +1,6 @@
-/* Loss scaling: gradients that a type of few exponents can hold. The loss is derived by a number, and gradients are
- * divided by it where they are used. Where they are not finite the step is skipped: all variables stay as they are, and
- * the number falls. It is decided by nodes, from what ranks have summed, so that all of them do the same. */
+/* Loss scaling, for gradients in a type with few exponents. The loss is multiplied by a scale before
+ * differentiation, and gradients are divided by it. If a gradient is not finite, the step is skipped: all variables
+ * keep their values and the scale falls. Nodes decide this from the summed gradients, so that all ranks agree. */
 #include <float.h>
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #include "train/low_rank.h"
 
 enum { CLEAN_STEPS = 2000 };
-/* So that neither it nor what it is divided by ends as 0 or infinite. */
+/* Limits that keep the scale and its inverse finite and nonzero in f32. */
 static const double least = 0x1p-24, most = 0x1p100;
 
 static clade_val f32(clade__task *t, double value) { return clade_fill(t->g, CLADE_F32, CLADE_SCALAR, value); }
@@ -40,7 +40,7 @@ clade_status clade__task_scale_loss(clade__task *t, clade_val loss) {
 }
 
 /* ---- whether a step is skipped ---- */
-/* Ranks that own gradients see their own alone; sums of another library may differ in their last bits. */
+/* With sharded gradients, ranks see only their own; sums by MPI may differ in the last bits. */
 static bool ranks_differ(const clade__task *t) {
   return clade_comm_size(t->opt->comm) > 1 &&
          (clade__task_shards(t, CLADE_SHARD_GRADIENTS) || t->opt->reduce != CLADE_REDUCE_BY_CLADE);
@@ -48,13 +48,13 @@ static bool ranks_differ(const clade__task *t) {
 
 static clade_status find_overflow(clade__task *t) {
   clade_val squares;
-  CLADE_TRY(clade__task_squares(t, INFINITY, &squares)); /* not cut, which would make a number of what is none */
+  CLADE_TRY(clade__task_squares(t, INFINITY, &squares)); /* without clipping, which would turn infinity into a number */
   if (ranks_differ(t)) CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, CLADE_F32, 1, &squares));
-  t->clean = clade_le(t->g, squares, f32(t, FLT_MAX)); /* neither infinite nor NaN */
+  t->clean = clade_le(t->g, squares, f32(t, FLT_MAX)); /* false for infinity and NaN */
   return clade_graph_status(t->g);
 }
 
-/* Twice as much after so many steps without an overflow, half as much after one. */
+/* Doubles the scale after a number of clean steps, halves it after a skipped one. */
 static void move_scale(clade__task *t) {
   clade_graph *g = t->g;
   const clade_val steps = clade__scalar_variable(g, CLADE__LOSS_SCALE ".clean", CLADE_I64, 0);
@@ -78,7 +78,7 @@ clade_val clade__task_unless_skipped(clade__task *t, clade_val next, clade_val o
   return v;
 }
 
-/* What the model assigns, as running statistics. */
+/* Makes the model's own assignments, such as running statistics, depend on a clean step. */
 static clade_status hold_variables(clade__task *t) {
   clade_graph *g = t->g;
   for (size_t i = 0; i < g->variables.count; i++) {

@@ -1,12 +1,12 @@
-/* PowerSGD (Vogels, Karimireddy and Jaggi, 2019): a gradient of n times m is approximated by thin matrices, which alone
- * travel between ranks. What the approximation leaves out is added to the rank's next gradient.
+/* PowerSGD (Vogels, Karimireddy and Jaggi, 2019): a gradient of n x m is approximated by a product of thin matrices,
+ * and only these are sent between ranks. The error of the approximation is added to the rank's next gradient.
  *
- *     M = gradient + error           of each rank
- *     P = orthonormal(sum of M Q)    [n, r]: what the columns of M span, as far as r directions do
+ *     M = gradient + error           on each rank
+ *     P = orthonormal(sum of M Q)    [n, r]: approximates the column space of M
  *     S = sum of Mᵀ P                [m, r]
  *     gradient = P Sᵀ, error = M - P (Mᵀ P)ᵀ, Q = S
  *
- * Q, the basis, is near what it has to be as gradients change little from step to step. */
+ * The basis Q is reused, because gradients change little from step to step. */
 #include "train/low_rank.h"
 
 #include <stdio.h>
@@ -16,13 +16,13 @@
 #include "comm/wire.h"
 
 typedef struct thin {
-  int at;                    /* the parameter */
-  int64_t rows, columns;     /* the first dimension, and all others */
-  clade_val m, error, basis; /* the matrix; variables */
-  clade_val p, sent;         /* sent: what is summed */
+  int at;                    /* index of the parameter */
+  int64_t rows, columns;     /* first dimension, and product of the others */
+  clade_val m, error, basis; /* m: the matrix; error, basis: variables */
+  clade_val p, sent;         /* sent: the matrix to sum */
 } thin;
 
-/* ---- which ones ---- */
+/* ---- selection ---- */
 enum { LEAST = 4096 /* elements */ };
 
 static bool find(const clade__task *t, int i, thin *out) {
@@ -35,8 +35,8 @@ static bool find(const clade__task *t, int i, thin *out) {
     return false;
   out->rows = type.shape.dim[0];
   out->columns = elements / out->rows;
-  /* Half the bytes at most: two sums in place of one, and products, would cost more than they save. Small matrices have
-   * few bytes, and the classifier, which suffers most from what comes late, is often among them. */
+  /* Compression must halve the bytes at least: two sums and products replace one sum. Small matrices are left out:
+   * they save little, and often belong to the classifier, which suffers most from delayed gradients. */
   return elements >= LEAST && 2 * rank * (out->rows + out->columns) < elements;
 }
 
@@ -45,7 +45,7 @@ bool clade__task_is_low_rank(const clade__task *t, int i) {
   return find(t, i, &one);
 }
 
-/* ---- the steps ---- */
+/* ---- steps of the algorithm ---- */
 static clade_status begin(clade__task *t, thin *one) {
   char kind[32], name[320];
   const int i = one->at, rank = t->opt->low_rank;
@@ -90,7 +90,7 @@ static clade_status for_each(clade__task *t, int n, thin *all, clade_status (*fn
   return CLADE_OK;
 }
 
-/* As many of one device at once as an all-reduce takes. */
+/* Applies fn to groups of matrices on the same device, as large as an all-reduce allows. */
 static clade_status together(clade__task *t, int n, thin *all,
                              clade_status (*fn)(clade__task *t, int n, clade_val *values)) {
   for (int first = 0, count; first < n; first += count) {
@@ -106,7 +106,7 @@ static clade_status together(clade__task *t, int n, thin *all,
   return CLADE_OK;
 }
 
-/* Step by step for all, so that sums are on their way while the next ones' products are computed. */
+/* Each step runs for all matrices, so that sums overlap with products of the next matrices. */
 static clade_status reduce(clade__task *t, int n, thin *all) {
   CLADE_TRY(for_each(t, n, all, begin));
   CLADE_TRY(together(t, n, all, sum));

@@ -1,5 +1,5 @@
-/* clade_minimize: from a loss to a step of training. Gradients, clipping, the update by the optimizer's rule, averages,
- * and what is assigned. */
+/* clade_minimize: adds a training step to a graph: gradients, clipping, the optimizer's update, averages and
+ * assignments. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "pass/pass.h"
 #include "train/low_rank.h"
 
-/* ---- what is learnt ---- */
+/* ---- learned parameters ---- */
 static clade_status check_loss(const clade_graph *g, const char *what, clade_val loss) {
   char role[64], text[640];
   clade__id id;
@@ -24,7 +24,7 @@ static clade_status check_loss(const clade_graph *g, const char *what, clade_val
                     what, n->op->name, n->name, clade__type_text(type, text, sizeof text));
 }
 
-/* Leaves those that the loss depends on, with their gradients. */
+/* Keeps the parameters that the loss depends on, with their gradients. */
 static clade_status differentiate(clade__task *t, clade_val loss) {
   int n = 0;
   clade__task_list(t);
@@ -49,7 +49,7 @@ static clade_status differentiate(clade__task *t, clade_val loss) {
 
 /* ---- over ranks ---- */
 typedef struct bucket {
-  int n, at[CLADE_ALL_REDUCE_MOST]; /* the last parameter first */
+  int n, at[CLADE_ALL_REDUCE_MOST]; /* in descending order of parameters */
   size_t bytes;
 } bucket;
 
@@ -72,8 +72,8 @@ static clade_status reduce_bucket(clade__task *t, int channel, const bucket *b) 
   return CLADE_OK;
 }
 
-/* In buckets, from the last parameter on, whose gradient is there first: the first bucket of a device is small, so that
- * something is on its way soon. */
+/* Sums gradients in buckets, from the last parameter on, whose gradient is ready first. The first bucket of a device
+ * is small so that its transfer starts early. */
 static clade_status reduce(clade__task *t) {
   bucket b = {0};
   int channel = 0, last = -1;
@@ -98,7 +98,7 @@ static clade_status reduce(clade__task *t) {
   return clade__task_reduce_low_rank(t);
 }
 
-/* Sums over ranks may be approximations, so that zeros are kept after them. */
+/* Restores zeros of pruned weights in gradients after sums over ranks, which may be approximate. */
 static void keep_zeros(clade__task *t) {
   for (int i = 0; i < t->n; i++) {
     const clade_type weight = clade__task_type(t, t->parameters[i]), gradient = clade__task_type(t, t->gradients[i]);
@@ -117,7 +117,7 @@ static clade_status average(clade__task *t, int first, int n) {
 }
 
 /* ---- clipping ---- */
-/* The norm of all gradients together, and from it what they are multiplied by. */
+/* Computes the norm of all gradients and the factor that clips it. */
 static clade_status clip(clade__task *t) {
   clade_graph *g = t->g;
   if (t->opt->clip_norm == 0 && !t->opt->report) return CLADE_OK;
@@ -127,7 +127,7 @@ static clade_status clip(clade__task *t) {
     CLADE_TRY(clade_all_reduce(g, t->opt->comm, CLADE_F32, 1, &squares));
   clade_val norm = clade_sqrt(g, squares), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   if (t->opt->report) clade_output(g, "grad_norm", norm);
-  if (t->opt->clip_norm != 0) /* the small number keeps a norm of 0 from dividing */
+  if (t->opt->clip_norm != 0) /* the small summand avoids a division by 0 */
     t->clip_scale = clade_min(g, one,
                               clade_div(g, clade_fill(g, CLADE_F32, CLADE_SCALAR, t->opt->clip_norm),
                                         clade_add(g, norm, clade_fill(g, CLADE_F32, CLADE_SCALAR, 1e-6))));
@@ -135,7 +135,7 @@ static clade_status clip(clade__task *t) {
 }
 
 /* ---- the update ---- */
-/* The op update skips by itself, in place; a rule of the user's own need not know. */
+/* The op update skips a step by itself, in place; custom rules need a selection. */
 static clade_val unless_skipped(clade__task *t, clade_val next, clade_val old) {
   const bool by_itself =
       next.id && next.id < t->g->n_values && t->g->nodes[t->g->values[next.id].node].op == &clade__op_update;
@@ -169,7 +169,7 @@ static clade_status update(clade__task *t, int first, int n) {
   clade_status status = t->rule->update(&u);
   if (status && clade__failures() == failures) clade_fail(status, "%s: %s", t->rule->name, clade_status_text(status));
   CLADE_TRY(status);
-  CLADE_TRY(clade_graph_status(t->g)); /* before values that it did not make are missed */
+  CLADE_TRY(clade_graph_status(t->g)); /* reports the rule's error before missing values are noticed */
   for (int i = first; i < first + n; i++) {
     t->new_parameters[i] = unless_skipped(t, t->new_parameters[i], t->parameters[i]);
     clade_assign(t->g, t->parameters[i], t->new_parameters[i]);
@@ -196,7 +196,7 @@ clade_val clade_update_gradient(const clade_update *u, int i) {
   return clade_cast(g, dx, type.dtype);
 }
 
-/* The number of a step that is skipped is 0. */
+/* A skipped step does not increase the step number. */
 static clade_status judge(clade__task *t) {
   CLADE_TRY(clade__task_judge(t));
   if (!clade_val_ok(t->clean)) return CLADE_OK;
@@ -225,7 +225,7 @@ static clade_status add_update(clade__task *t) {
   return clade__task_shards(t, CLADE_SHARD_OPTIMIZER) ? clade__task_gather(t) : CLADE_OK;
 }
 
-/* ---- the calls ---- */
+/* ---- public functions ---- */
 static clade_status check_reduce(const clade_minimize_opt *o) {
   if (o->reduce == CLADE_REDUCE_BY_CLADE) return CLADE_OK;
   if (o->reduce != CLADE_REDUCE_BY_CARRIER)
@@ -295,12 +295,12 @@ static clade_status accumulate(clade__task *t) {
   return clade__task_sum(t);
 }
 
-/* Where builders stand, as it was; the first failure stays in the graph, as of all of them. */
+/* Runs fn and restores the graph's device and share. An error stays in the graph, as in all builders. */
 static clade_status run(clade__task *t, clade_status (*fn)(clade__task *)) {
   clade_graph *g = t->g;
   if (!clade__graph_ok(g)) return g && !g->sealed ? g->status : CLADE_INVALID;
   int device = g->device, share = g->share;
-  g->share = g->first_share; /* others do not assign */
+  g->share = g->first_share; /* other shares do not assign */
   clade_status status = fn(t);
   g->device = device;
   g->share = share;

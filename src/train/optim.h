@@ -1,4 +1,4 @@
-/* What the files of optimizers share. */
+/* Shared by the files of optimizers and schedules. */
 #ifndef CLADE_TRAIN_OPTIM_H
 #define CLADE_TRAIN_OPTIM_H
 
@@ -6,12 +6,12 @@
 
 #include "base/base.h"
 
-/* Refuses numbers that make no sense; names them. */
+/* Checks the numbers; the error names a wrong one. */
 clade_status clade__schedule_check(const clade_schedule *schedule);
-/* Adam where there is none. */
+/* Sets Adam if no optimizer is given. */
 clade_status clade__optimizer_given(clade_optimizer *optimizer);
 clade_status clade__optimizer_check(const clade_optimizer *optimizer);
-/* The f32 scalar that clade_schedule_at gives for `step` (i64); invalid: always 1. */
+/* The f32 scalar factor of the schedule at `step` (i64), as clade_schedule_at. Invalid: always 1. */
 clade_val clade__schedule_node(clade_graph *g, const clade_schedule *schedule, clade_val step);
 
 #endif

@@ -1,5 +1,5 @@
-/* Matrices whose columns become orthonormal, by Gram and Schmidt, on the host: they are thin, and ranks need the same
- * bits of them. */
+/* The op that orthonormalizes columns of matrices, by Gram-Schmidt on the host: the matrices are thin, and all ranks
+ * need the same bits. */
 #include <math.h>
 #include <stddef.h>
 
@@ -24,7 +24,7 @@ static clade_status infer(clade_node *n) {
 
 static int outputs(const void *given, int n_in) { return given ? n_in : 0; }
 
-/* ---- the step ---- */
+/* ---- the host step ---- */
 static double dot(const float *x, int i, int k, size_t rows, int columns) {
   double sum = 0;
   for (size_t row = 0; row < rows; row++)
@@ -32,8 +32,8 @@ static double dot(const float *x, int i, int k, size_t rows, int columns) {
   return sum;
 }
 
-/* What column k has of the columns before it is taken away: twice, since the first time leaves rounding errors that are
- * large beside a short rest. */
+/* Subtracts from column k its projections on earlier columns; twice, because rounding errors of the first pass are
+ * large relative to a short remainder. */
 static void project(float *x, int k, size_t rows, int columns) {
   for (int turn = 0; turn < 2; turn++)
     for (int i = 0; i < k; i++) {
@@ -48,8 +48,8 @@ static void scale(float *x, int k, size_t rows, int columns, double by) {
     x[row * (size_t)columns + (size_t)k] = (float)(by * (double)x[row * (size_t)columns + (size_t)k]);
 }
 
-/* Of the unit vectors, the first that is long enough without what it has of the columns before. Squares of these
- * lengths are rows - k together, so that one of them is 1 / rows at least. */
+/* Replaces column k by the first unit vector with a long enough remainder. The squared lengths of all remainders add
+ * up to rows - k, so one is at least 1 / rows. */
 static void take_unit(float *x, int k, size_t rows, int columns) {
   double square = 0;
   for (size_t one = 0; one < rows && square * (double)rows < 0.5; one++) {
@@ -61,7 +61,7 @@ static void take_unit(float *x, int k, size_t rows, int columns) {
 }
 
 void clade__orthonormalize(float *x, size_t rows, int columns) {
-  const double negligible = 1e-5; /* of a column of length 1: rounding errors of f32 */
+  const double negligible = 1e-5; /* relative to a column of length 1: rounding errors of f32 */
   for (int k = 0; k < columns; k++) {
     double length = sqrt(dot(x, k, k, rows, columns));
     if (length > 0) {

@@ -1,4 +1,4 @@
-/* The precision of a training: what was asked for, or bf16 where it is measured to be faster than f32. */
+/* The precision of a training: as given, or with .precision_auto bf16 if it is measured to be faster than f32. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,12 +11,12 @@ void clade__train_precision_text(const clade_trainer *t, char *text, size_t size
   snprintf(text, size, "%s%s%s", clade_dtype_name(t->precision), some ? ", " : "", some ? t->types : "");
 }
 
-/* Of the slowest rank, which the others wait for; on rank 0. */
+/* Speed of the slowest rank, on rank 0. */
 static clade_status measure(clade__training *tr, clade_dtype precision, double *all, double *speed) {
   double own = 0;
   tr->t.precision = precision;
   CLADE_TRY(clade__train_measure(tr, &own));
-  *speed = own /= tr->rows; /* steps a second: rows may differ */
+  *speed = own /= tr->rows; /* in steps per second, since ranks may have different rows */
   if (tr->ranks == 1) return CLADE_OK;
   CLADE_TRY(clade_comm_gather(tr->t.comm, 0, &own, sizeof own, all));
   for (int i = 0; i < tr->ranks && !tr->rank; i++) *speed = fmin(*speed, all[i]);
@@ -27,7 +27,7 @@ static clade_status measure_both(clade__training *tr, clade_dtype *faster) {
   const char *types = tr->t.types;
   double *all = clade__new((size_t)tr->ranks, sizeof *all), wide = 0, narrow = 0;
   clade_status status = all ? CLADE_OK : CLADE_NO_MEMORY;
-  tr->t.types = NULL; /* words that f32 alone has no use for */
+  tr->t.types = NULL; /* has no meaning in f32 */
   if (status == CLADE_OK) status = measure(tr, CLADE_F32, all, &wide);
   tr->t.types = types;
   if (status == CLADE_OK) status = measure(tr, CLADE_BF16, all, &narrow);

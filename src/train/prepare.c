@@ -1,4 +1,4 @@
-/* Before the first step: options with what was unset, refusals, variables, and the step's run and loader. */
+/* Preparation before the first step: defaults and checks of options, variables, the step's run and loader. */
 #include <math.h>
 
 #include "base/file.h"
@@ -30,12 +30,12 @@ static clade_status check_parts(const clade__training *tr) {
   return CLADE_OK;
 }
 
-/* From the data indices' rows those of each rank. */
+/* Expands the rows of data indices to rows of ranks. */
 static void spread_parts(clade__training *tr) {
   for (int i = tr->ranks; i-- > 0;) tr->parts[i] = tr->parts[i / (tr->grid.tensor * tr->grid.pipeline)];
 }
 
-/* So that they add up: what rounding leaves goes to the first ones. */
+/* Rounds the shares so that they add up; remainders go to the first ranks. */
 clade_status clade__train_cut(clade__training *tr, const double *shares) {
   const int batch = tr->t.batch, n = tr->grid.data;
   double sum = 0;
@@ -112,7 +112,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   *t = *given;
   tr->rank = clade_comm_rank(t->comm);
   tr->ranks = clade_comm_size(t->comm);
-  if (tr->rank) { /* rank 0 reads and writes, but for traces, of which each rank has its own */
+  if (tr->rank) { /* only rank 0 reads and writes files, except traces, of which each rank has its own */
     t->checkpoint_dir = t->log_dir = NULL;
     t->resume = t->overwrite = false;
     CLADE_TRY(name_trace(tr));
@@ -162,7 +162,7 @@ clade_status clade__train_load(const clade__training *tr, clade_loader **out) {
                           .augment = tr->t.augment, .first_row = tr->first_row, .rows = tr->rows);
 }
 
-/* Stages between the first and the last one do not. */
+/* Whether this rank reads images or labels; inner stages of a pipeline do not. */
 static bool reads_batches(const clade__training *tr) {
   return clade__train_feeds(tr->step_func, 2, (clade_feed[]){{.name = "x"}, {.name = "y"}});
 }

@@ -1,5 +1,5 @@
-/* Models that were pruned: they are built in the shapes of what they go on from. And weights that are pruned in a
- * training: they become 0 before an epoch, and stay so, as no gradient reaches them. */
+/* Training of pruned models, which are built with the shapes of the source; and pruning during a training: weights
+ * become 0 before an epoch and stay 0, because no gradient reaches them. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ void clade__train_give_shapes(const clade__training *tr, clade_graph *g) {
     clade_graph_shape(g, tr->shapes->shapes.at[i].name, tr->shapes->shapes.at[i].shape);
 }
 
-/* ---- in checkpoints ---- */
+/* ---- checkpoints ---- */
 json_t *clade__train_pruned(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
   if (!t->pruned && !tr->shapes) return json_null();
@@ -76,8 +76,8 @@ clade_status clade__train_read_pruned(clade__training *tr, const char *path, con
   return clade_checkpoint_shapes(tr->checkpoint, tr->shapes);
 }
 
-/* ---- on other ranks ---- */
-/* A line for each variable: its name, and its sizes. NULL: there are no shapes. */
+/* ---- other ranks ---- */
+/* A line for each variable with its name and sizes. *out is NULL if there are no shapes. */
 static clade_status shapes_text(const clade__training *tr, char **out) {
   clade__text text = {0};
   *out = NULL;
@@ -134,17 +134,17 @@ static clade_status take_variable(clade__training *tr, const char *name, const c
 }
 
 clade_status clade__train_take_weights(clade__training *tr) {
-  if (!tr->t.weights || tr->checkpoint || tr->rank) return CLADE_OK; /* other ranks get rank 0's */
+  if (!tr->t.weights || tr->checkpoint || tr->rank) return CLADE_OK; /* other ranks receive rank 0's values */
   for (int i = 0; i < clade_vars_count(tr->vars); i++) {
     clade_port_info info = {.size = sizeof info};
     CLADE_TRY(clade_vars_describe(tr->vars, i, &info));
-    if (is_optimizer(info.name) || clade__vars_is_part(tr->vars, info.name)) continue; /* it is handed out */
+    if (is_optimizer(info.name) || clade__vars_is_part(tr->vars, info.name)) continue; /* handed out separately */
     CLADE_TRY(take_variable(tr, info.name, &info.type));
   }
   return CLADE_OK;
 }
 
-/* s (1 - (1 - e / n)^3) before epoch e of n (Zhu and Gupta 2017). */
+/* Sparsity before epoch e of n: s (1 - (1 - e / n)^3) (Zhu and Gupta, 2017). */
 static double sparsity_at(const clade__training *tr) {
   const int64_t epoch = tr->at / tr->epoch_steps + 1;
   const double left = 1 - (double)epoch / tr->t.epochs;
@@ -153,6 +153,6 @@ static double sparsity_at(const clade__training *tr) {
 
 clade_status clade__train_sparsify(clade__training *tr) {
   if (!prunes_weights(tr) || (tr->at && !tr->t.cubic)) return CLADE_OK;
-  if (tr->t.cubic) tr->best = -1; /* fewer zeros are no better */
+  if (tr->t.cubic) tr->best = -1; /* accuracies at a lower sparsity do not count as best */
   return clade_prune_weights(tr->vars, tr->t.pruned, sparsity_at(tr), NULL);
 }

@@ -1,4 +1,4 @@
-/* Models that are trained for 8 bits: their layers are simulated, with ranges of their inputs that follow the data. */
+/* Quantization-aware training: layers simulate quantization, and ranges of their inputs follow the data. */
 #include "base/json.h"
 #include "pass/quantize.h"
 #include "train/internal.h"
@@ -17,7 +17,7 @@ clade_status clade__train_check_quantized(const clade__training *tr) {
   return CLADE_OK;
 }
 
-/* ---- in checkpoints ---- */
+/* ---- checkpoints ---- */
 json_t *clade__train_quantized(const clade__training *tr) {
   if (!tr->t.quantization) return json_null();
   return json_pack("{s:s, s:i}", "layers", tr->t.quantization, "freeze_ranges", tr->t.freeze_ranges);
@@ -51,7 +51,7 @@ static clade_val build(const clade__training *tr, clade_graph *g, clade_shape sh
   return clade__train_model_of(tr, g, clade_input(g, "x", CLADE_F32, shape));
 }
 
-/* The model in a graph of its own, which is copied with its layers simulated. */
+/* Builds the model in a graph of its own and copies it with simulated quantization. */
 static clade_status simulate(const clade__training *tr, clade_graph *g, clade_shape shape, clade_val *logits) {
   clade_graph *model = NULL;
   clade__id *map = NULL, id;

@@ -1,4 +1,4 @@
-/* Ranks that train together: what they must agree on, and how the others come by rank 0's state. */
+/* Agreement of ranks that train together, and distribution of rank 0's state. */
 #include <stdio.h>
 
 #include "base/json.h"
@@ -11,7 +11,7 @@ const char *clade__train_reduced_by(const clade__training *tr) {
   return tr->grid.data > 1 && tr->t.reduce ? clade__comm_carrier(tr->t.comm) : "clade";
 }
 
-/* What must be the same on all ranks, as a text. */
+/* What must be equal on all ranks, as text. */
 static clade_status agreement(const clade__training *tr, char **text) {
   json_t *root =
       json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:I, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",
@@ -30,7 +30,7 @@ static void differs(const char *name, const json_t *first, const json_t *mine, c
   free(b);
 }
 
-/* Of the members of two objects, also inside of them, the first that differs. */
+/* Finds the first difference between two objects, also in nested ones. */
 static void compare(const json_t *first, const json_t *mine, char *why) {
   const char *name;
   json_t *value;
@@ -44,7 +44,7 @@ static void compare(const json_t *first, const json_t *mine, char *why) {
   }
 }
 
-/* Rank 0's text on all ranks, to be freed. */
+/* Broadcasts rank 0's text; *first is to be freed. */
 static clade_status first_text(clade__training *tr, const char *mine, char **first) {
   uint64_t bytes = strlen(mine) + 1;
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &bytes, sizeof bytes));
@@ -56,7 +56,7 @@ static clade_status first_text(clade__training *tr, const char *mine, char **fir
   return CLADE_OK;
 }
 
-/* `why`: what this rank found, or "". All ranks fail where one of them found something. */
+/* why: the difference that this rank found, or "". All ranks fail if one found a difference. */
 static clade_status judge(clade__training *tr, char why[WHY_BYTES]) {
   char *all = clade__new((size_t)tr->ranks, WHY_BYTES);
   int bad = 0;
@@ -77,7 +77,7 @@ static clade_status judge(clade__training *tr, char why[WHY_BYTES]) {
 clade_status clade__train_agree(clade__training *tr) {
   char *mine = NULL, *first = NULL, why[WHY_BYTES] = "";
   clade_status status;
-  clade__comm_be_patient(tr->t.comm, 0); /* until all have compiled and done the first step, and have met */
+  clade__comm_be_patient(tr->t.comm, 0); /* no timeouts until all ranks have compiled and met after the first step */
   if (!*tr->fingerprint) CLADE_GOTO(clade__train_fingerprint(tr));
   CLADE_GOTO(agreement(tr, &mine));
   CLADE_GOTO(first_text(tr, mine, &first));
@@ -94,8 +94,8 @@ fail:
   return status;
 }
 
-/* ---- the state ---- */
-/* From the first of these ranks to the others. */
+/* ---- state ---- */
+/* Broadcasts a variable from the first of these ranks. */
 static clade_status share_variable(clade__training *tr, clade_comm *comm, const char *name, size_t bytes) {
   void *data = clade__new(CLADE_MAX(bytes, (size_t)1), 1);
   const bool first = !clade_comm_rank(comm);
@@ -111,14 +111,15 @@ fail:
 
 clade_status clade__train_meet(clade__training *tr) {
   if (tr->ranks == 1) return CLADE_OK;
-  const bool begins = tr->at == tr->begun_at + 1; /* others may compile still; later they wait for rank 0 alone */
+  const bool begins = tr->at == tr->begun_at + 1; /* others may still compile */
   clade__comm_be_patient(tr->t.comm, begins ? 0 : tr->rank ? CLADE__RANK_0_ALONE : 1);
   clade_status status = clade_comm_barrier(tr->t.comm);
   clade__comm_be_patient(tr->t.comm, 1);
   return status;
 }
 
-/* Whole variables are the same on ranks that have parts of others, to the bit; all are on ranks that share a batch. */
+/* A variable that is not cut is equal on all tensor ranks to the bit; every variable is equal on ranks that share a
+ * batch. */
 static clade_status share(clade__training *tr, int index) {
   clade_port_info info = {.size = sizeof info};
   clade_part part = {.size = sizeof part};

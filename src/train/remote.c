@@ -1,6 +1,6 @@
-/* The state of a training that ranks have parts of: variables of other stages, parts of layers, the optimizer's state
- * that is shared out. Rank 0 knows who has what. It asks for what it writes, a part at a time, and hands out what a
- * checkpoint holds; the others answer until it tells them that it is done. */
+/* State of a training that is distributed over ranks: variables of other stages, parts of layers, sharded optimizer
+ * state. Rank 0 knows which rank has what. It requests parts while it writes a checkpoint and sends parts of a
+ * checkpoint that it has read; other ranks serve requests until rank 0 dismisses them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,33 +9,33 @@
 
 static bool begins_with(const char *name, const char *first) { return !strncmp(name, first, strlen(first)); }
 
-/* The step and the rate are on all ranks. */
+/* All other optimizer variables, such as step and rate, exist on all ranks. */
 static bool is_state(const char *name) { return begins_with(name, CLADE__OPTIMIZER) && strchr(name, ':'); }
 
 #define ERROR CLADE__LOW_RANK "error."
 
-/* Whether there is anything that not all ranks have. */
+/* Whether some variable is not on all ranks. */
 static bool is_spread(const clade__training *tr) {
   return clade__train_is_cut(tr) || (tr->grid.data > 1 && (tr->t.shard != CLADE_SHARD_NONE || tr->t.low_rank));
 }
 
-/* Among the ranks that share a batch. */
+/* Whether the variable is sharded over the ranks that share a batch. */
 static bool is_shared_out(const clade__training *tr, const char *name) {
   if (begins_with(name, CLADE__LOW_RANK)) return begins_with(name, ERROR); /* bases are on all ranks */
   return tr->t.shard != CLADE_SHARD_NONE && is_state(name);
 }
 
-/* ---- who has what ---- */
-/* As a message: what a rank has of a variable. */
+/* ---- ownership ---- */
+/* What a rank has of a variable; also a message. */
 struct clade__piece {
   clade__foreign_var whole;
   clade_type type;        /* of the piece */
   int axis, owner, index; /* index: among the owner's variables */
-  int64_t begin;          /* along the axis */
+  int64_t begin;          /* position along the axis */
 };
 typedef struct clade__piece piece;
 
-/* Of one variable the parts in order, and of each part the ranks that have it. */
+/* Orders by variable, then by part, then by rank. */
 static int in_order(const void *a, const void *b) {
   const piece *x = a, *y = b;
   const int names = strcmp(x->whole.name, y->whole.name);
@@ -63,7 +63,7 @@ static clade_status list_own(const clade__training *tr, piece *out) {
   return CLADE_OK;
 }
 
-/* On rank 0, of all. */
+/* Collects the lists of all ranks on rank 0. */
 static clade_status take_lists(clade__training *tr, const int *counts) {
   size_t n = 0;
   for (int i = 0; i < tr->ranks; i++) n += (size_t)counts[i];
@@ -98,18 +98,18 @@ static clade_status exchange_lists(clade__training *tr) {
 
 static int64_t length(const piece *p) { return p->type.shape.rank ? p->type.shape.dim[p->axis] : 1; }
 
-/* Behind the pieces of the variable that begins at `first`. */
+/* Index after the last piece of the variable that starts at `first`. */
 static size_t end_of(const clade__training *tr, size_t first) {
   size_t end = first + 1;
   while (end < tr->n_pieces && !strcmp(tr->pieces[end].whole.name, tr->pieces[first].whole.name)) end++;
   return end;
 }
 
-static bool is_here(const piece *p) { /* rank 0 has all of it */
+static bool is_here(const piece *p) { /* rank 0 has the whole variable */
   return !p->owner && clade_shape_equal(&p->type.shape, &p->whole.type.shape);
 }
 
-/* The next part of the same variable; the first rank that has it. */
+/* Index of the next part of the variable, on its first rank. */
 static size_t next_part(const clade__training *tr, size_t at, size_t end) {
   const int64_t begin = tr->pieces[at].begin;
   while (at < end && tr->pieces[at].begin == begin) at++;
@@ -129,7 +129,7 @@ static clade_status check_whole(const clade__training *tr, size_t first, size_t 
                     (long long)covered, (long long)p->whole.type.shape.dim[p->axis], p->axis);
 }
 
-/* What rank 0 does not have, or not as a whole. */
+/* Lists what rank 0 does not have as a whole. */
 static clade_status find_foreign(clade__training *tr) {
   clade__foreign *f = &tr->foreign;
   f->at = clade__new(tr->n_pieces, sizeof *f->at);
@@ -169,8 +169,8 @@ clade_status clade__train_find_foreign(clade__training *tr) {
   return tr->rank ? CLADE_OK : find_foreign(tr);
 }
 
-/* ---- parts of a whole ---- */
-/* Between a piece and its place in the whole. */
+/* ---- parts and wholes ---- */
+/* Copies between a piece and its place in the whole. */
 static clade_status move_rows(const piece *p, unsigned char *whole, unsigned char *part, bool into_whole) {
   const clade_shape *shape = &p->whole.type.shape;
   size_t outer = 1, inner;
@@ -185,7 +185,7 @@ static clade_status move_rows(const piece *p, unsigned char *whole, unsigned cha
   return CLADE_OK;
 }
 
-/* ---- rank 0 asks ---- */
+/* ---- requests of rank 0 ---- */
 enum { DONE = -1 };
 
 static clade_status ask(const clade__training *tr, const piece *p, void *data, size_t bytes) {
@@ -231,7 +231,7 @@ static clade_status dismiss(const clade__training *tr) {
   return CLADE_OK;
 }
 
-/* ---- the others answer ---- */
+/* ---- answers of other ranks ---- */
 static clade_status variable(const clade__training *tr, int index, clade_port_info *info, void **room, size_t *bytes) {
   *info = (clade_port_info){.size = sizeof *info};
   CLADE_TRY(clade_vars_describe(tr->vars, index, info));
@@ -239,7 +239,7 @@ static clade_status variable(const clade__training *tr, int index, clade_port_in
   return (*room = clade__new(CLADE_MAX(*bytes, (size_t)1), 1)) ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
-/* `takes`: rank 0 has the values, and else this one. */
+/* takes: receive the values from rank 0; otherwise send them. */
 static clade_status answer(clade__training *tr, int index, bool takes) {
   clade_port_info info;
   void *room = NULL;
@@ -262,7 +262,7 @@ static clade_status serve(clade__training *tr, bool takes) {
 }
 
 static clade_status serve_patiently(clade__training *tr) {
-  clade__comm_be_patient(tr->t.comm, CLADE__RANK_0_ALONE); /* which may test before */
+  clade__comm_be_patient(tr->t.comm, CLADE__RANK_0_ALONE); /* rank 0 may test first */
   const clade_status status = serve(tr, false);
   clade__comm_be_patient(tr->t.comm, 1);
   return status;
@@ -284,9 +284,9 @@ clade_status clade__train_hash_weights(clade__training *tr) {
   return clade_comm_broadcast(tr->t.comm, 0, tr->weights_sha256, sizeof tr->weights_sha256);
 }
 
-/* ---- rank 0 hands out ---- */
-/* Of a rank, the errors of the checkpoint's ranks that it stands for: where there are fewer ranks now, none is lost,
- * and where there are more, the others begin with none. */
+/* ---- distribution by rank 0 ---- */
+/* Adds up the errors of the checkpoint's ranks that map to this rank: with fewer ranks no error is lost; with more
+ * ranks the additional ones start with 0. */
 static clade_status add_errors(const clade__training *tr, const piece *p, float *sum, size_t bytes) {
   memset(sum, 0, bytes);
   for (int rank = p->owner;; rank += tr->ranks) {
@@ -296,12 +296,12 @@ static clade_status add_errors(const clade__training *tr, const piece *p, float 
     const clade_status status = clade__checkpoint_find(tr->checkpoint, name, &p->type, &data);
     if (status == CLADE_NOT_FOUND) return CLADE_OK;
     CLADE_TRY(status);
-    if (rank == p->owner) memcpy(sum, data, bytes); /* a sum would lose the sign of zeros */
+    if (rank == p->owner) memcpy(sum, data, bytes); /* adding would lose the sign of zeros */
     for (size_t i = 0; i < bytes / sizeof *sum && rank != p->owner; i++) sum[i] += ((const float *)data)[i];
   }
 }
 
-/* Of the checkpoint, or of the weights that the training begins with; NULL: ranks have initial values. */
+/* Finds the values in the checkpoint or the initial weights. *data NULL: ranks keep their initial values. */
 static clade_status find_values(const clade__training *tr, const piece *p, void *room, size_t bytes,
                                 const void **data) {
   const char *name = p->whole.name;
@@ -311,7 +311,7 @@ static clade_status find_values(const clade__training *tr, const piece *p, void 
   if (tr->checkpoint) {
     const clade_status status = clade__checkpoint_find(tr->checkpoint, name, &p->whole.type, data);
     if (status != CLADE_NOT_FOUND || !begins_with(name, CLADE__LOSS_SCALE)) return status;
-    *data = NULL; /* it begins anew */
+    *data = NULL; /* starts with its initial value */
     return CLADE_OK;
   }
   if (tr->t.weights && !begins_with(name, CLADE__OPTIMIZER)) return clade_vars_get(tr->t.weights, name, room, bytes);
@@ -336,7 +336,7 @@ static clade_status give_part(clade__training *tr, const piece *p, const void *w
   return status;
 }
 
-/* Other ranks that share the batch get it from these (ranks.c). */
+/* Whether rank 0 sends the piece to its owner; other ranks that share the batch receive it from there (ranks.c). */
 static bool gets_it(const clade__training *tr, const piece *p) {
   return !clade__place_of(&tr->grid, p->owner).data || is_shared_out(tr, p->whole.name);
 }

@@ -1,5 +1,5 @@
-/* Checkpoints: what they say beside the variables, and where a training goes on. The text is JSON: the course and the
- * settings of the training (course.h), and where it stands. */
+/* Checkpoints of a training: state beside the variables, and resuming. The state is JSON: course, settings
+ * (course.h) and position. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -19,13 +19,13 @@ static json_t *channels_json(const clade__training *tr, const float *values) {
   return array;
 }
 
-/* What was done to every image, so that whoever uses the weights does it too; null: nothing. */
+/* The normalization of images, needed to use the weights; null: none. */
 static json_t *normalize_json(const clade__training *tr) {
   if (!tr->t.augment.normalize) return json_null();
   return json_pack("{s:o, s:o}", "mean", channels_json(tr, tr->data.mean), "std", channels_json(tr, tr->data.std));
 }
 
-/* Of a func; one that is not there yet will be compiled with what was read. */
+/* The choices of a func, or those that were read if the func is not built yet. */
 static json_t *choices_of(const clade_func *func, const char *before) {
   char *text = NULL;
   if (!func) return before ? json_string(before) : json_null();
@@ -34,7 +34,7 @@ static json_t *choices_of(const clade_func *func, const char *before) {
   return json;
 }
 
-/* Most ranks have those of another one. */
+/* The choices of a rank, or the index of an earlier rank with the same ones. */
 static json_t *choices_of_rank(const clade__training *tr, int rank) {
   const char *text = tr->others[rank];
   for (int i = 1; i < rank && text; i++)
@@ -77,7 +77,7 @@ clade_status clade__train_save(clade__training *tr, bool best) {
   return CLADE_OK;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 static clade_status bad_field(const char *path, const char *name, const json_t *value, const char *expected) {
   char *text = NULL;
   if (value) CLADE_TRY(clade__json_print(value, JSON_ENCODE_ANY | JSON_COMPACT, &text));
@@ -89,7 +89,7 @@ static clade_status bad_field(const char *path, const char *name, const json_t *
 
 static clade_status read_position(clade__training *tr, const char *path, const json_t *state) {
   const json_t *step = json_object_get(state, "step"), *best = json_object_get(state, "best");
-  const json_t *skipped = json_object_get(state, "skipped"); /* 0 in older ones, which have none */
+  const json_t *skipped = json_object_get(state, "skipped"); /* absent in older checkpoints: 0 */
   tr->at = json_integer_value(step);
   tr->skipped = json_integer_value(skipped);
   tr->best = json_number_value(best);
@@ -103,7 +103,7 @@ static clade_status read_position(clade__training *tr, const char *path, const j
   return CLADE_OK;
 }
 
-/* Whichever ranks have the variable. */
+/* Reads a scalar from the checkpoint, even if rank 0 does not have the variable. */
 static clade_status read_scalar(const clade__training *tr, const char *name, clade_dtype dtype, void *out,
                                 size_t bytes) {
   const void *data;
@@ -112,7 +112,7 @@ static clade_status read_scalar(const clade__training *tr, const char *name, cla
   return CLADE_OK;
 }
 
-/* The variables, which the step that was read must belong to. */
+/* Applies the variables and checks that they belong to the position. */
 static clade_status take_variables(clade__training *tr, const char *path) {
   int64_t done;
   CLADE_TRY(clade__checkpoint_apply(tr->checkpoint, tr->vars, &tr->foreign));
@@ -123,13 +123,14 @@ static clade_status take_variables(clade__training *tr, const char *path) {
   return CLADE_OK;
 }
 
-/* The rate is a variable as well: that of this training, and not the checkpoint's, is what goes on. */
+/* The learning rate is a variable, but this training's value replaces the checkpoint's. */
 static clade_status take_settings(clade__training *tr, const json_t *state) {
   const json_t *before = json_object_get(state, "settings");
   float lr;
   CLADE_TRY(read_scalar(tr, "optimizer.lr", CLADE_F32, &lr, sizeof lr));
   bool same = lr == (float)tr->t.optimizer.lr;
-  json_t *rate = json_pack("{s:f}", "lr", same ? tr->t.optimizer.lr : (double)lr); /* all that older ones know */
+  json_t *rate =
+      json_pack("{s:f}", "lr", same ? tr->t.optimizer.lr : (double)lr); /* older checkpoints: the rate only */
   clade_status status = rate ? clade__train_changes(tr, before ? before : rate, &tr->changed) : CLADE_NO_MEMORY;
   json_decref(rate);
   CLADE_TRY(status);
@@ -138,7 +139,7 @@ static clade_status take_settings(clade__training *tr, const json_t *state) {
   return CLADE_OK;
 }
 
-/* Of a variable that some ranks may not have. */
+/* Sets a variable if this rank has it. */
 static clade_status set_where_it_is(clade__training *tr, const char *name, const void *value, size_t bytes) {
   for (int i = 0; i < clade_vars_count(tr->vars); i++) {
     clade_port_info info = {.size = sizeof info};
@@ -176,8 +177,8 @@ static clade_status copy(const char *text, char **out) {
   return text && !*out ? CLADE_NO_MEMORY : CLADE_OK;
 }
 
-/* Texts; whatever else stands there is none. Those of another number of ranks are of other rows, and those of other
- * parts of the model are of none here. */
+/* Reads pinned choices; other values are ignored. They apply only to the same number of ranks and the same parts of
+ * the model. */
 static clade_status read_choices(clade__training *tr, const json_t *state) {
   const json_t *list = json_object_get(state, "choices");
   json_t *now = clade__train_settings(tr);
@@ -189,13 +190,13 @@ static clade_status read_choices(clade__training *tr, const json_t *state) {
     CLADE_TRY(copy(json_string_value(json_array_get(list, i)), &tr->choices[i]));
   for (int i = 1; i < ranks; i++) {
     const json_t *one = json_array_get(list, (size_t)i + 1);
-    const json_int_t as = json_integer_value(one); /* 0: it is none */
+    const json_int_t as = json_integer_value(one); /* 0: not an index */
     CLADE_TRY(copy(as > 0 && as < i ? tr->others[as] : json_string_value(one), &tr->others[i]));
   }
   return CLADE_OK;
 }
 
-/* For .split_auto; that of another number of ranks, or none, is measured anew. */
+/* For .split_auto. A split over another number of ranks is ignored; speeds are measured again. */
 static clade_status read_split(clade__training *tr, const json_t *state) {
   const json_t *rows = json_object_get(json_object_get(state, "settings"), "split");
   if (!tr->t.split_auto || json_array_size(rows) != (size_t)tr->ranks) return CLADE_OK;
@@ -207,14 +208,14 @@ static clade_status read_split(clade__training *tr, const json_t *state) {
   return CLADE_OK;
 }
 
-/* For .precision_auto. Older checkpoints say none: it is measured anew. */
+/* For .precision_auto. Without a precision (older checkpoints) it is measured again. */
 static void read_precision(clade__training *tr, const json_t *state) {
   const char *text = json_string_value(json_object_get(json_object_get(state, "settings"), "precision"));
   if (!tr->t.precision_auto || !text) return;
   tr->kept_precision = strncmp(text, "bf16", 4) ? CLADE_F32 : CLADE_BF16;
 }
 
-/* All that can be refused before anything is compiled. */
+/* All checks that need no compilation. */
 static clade_status read_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
   json_t *state = clade__json_load_text(clade_checkpoint_text(tr->checkpoint));
@@ -233,7 +234,7 @@ fail:
   return status;
 }
 
-/* Where only the best one is left, a training goes on from that. */
+/* The newest checkpoint, or the best if it is the only one. */
 static clade_status find_newest(clade__training *tr, const char *path) {
   clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &tr->checkpoint);
   if (status == CLADE_NOT_FOUND) status = clade_checkpoint_open(path, CLADE_CHECKPOINT_BEST, &tr->checkpoint);
@@ -242,7 +243,7 @@ static clade_status find_newest(clade__training *tr, const char *path) {
   return read_state(tr);
 }
 
-/* A training that begins would replace what is there. */
+/* Fails if there are checkpoints, which a new training would replace. */
 static clade_status refuse_any(const char *path) {
   clade_checkpoint *there;
   clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_BEST, &there);

@@ -1,20 +1,20 @@
-/* Clade's own optimizers: their numbers, and their rules over the op update. */
+/* The built-in optimizers: their numbers, and their rules by the op update. */
 #include <math.h>
 
 #include "op/update.h"
 #include "train/optim.h"
 
-/* Positions in clade_optimizer.number. */
+/* Indices in clade_optimizer.number. */
 enum { MOMENTUM, NESTEROV };
 enum { BETA1, BETA2, EPS, DECOUPLED };
 enum { ALPHA, RMS_EPS, RMS_MOMENTUM };
 
 static clade_status check_range(const char *rule, const char *name, double value, double low, double high) {
-  if (value >= low && value < high) return CLADE_OK; /* no NaN */
+  if (value >= low && value < high) return CLADE_OK; /* false for NaN */
   return CLADE_FAIL(INVALID, "%s: .%s is %g; expected at least %g and below %g", rule, name, value, low, high);
 }
 
-/* What is made of options that are refused; the refusal comes where it is used. */
+/* For optimizers made from invalid options; reported when the optimizer is used. */
 static clade_status lacks_defaults(const clade_optimizer *o) {
   return CLADE_FAIL(INVALID,
                     "the optimizer was made from options without their .size and defaults: begin them with "
@@ -28,7 +28,7 @@ static const clade_optimizer *refused(void) {
   return &optimizer;
 }
 
-/* One kernel serves all: only the numbers differ. */
+/* Adds an update by the common op with these attributes. */
 static clade_status add(const clade_update *u, clade__update_rule rule, clade__update_attrs attrs) {
   int states = clade__update_states((int)rule), moments = states - 1;
   size_t n = (size_t)u->n * (size_t)states;

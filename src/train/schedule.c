@@ -1,4 +1,4 @@
-/* Schedules: the factor of the learning rate, on the host in double and on a device as elementwise nodes. */
+/* Learning rate schedules: the factor in double on the host, and as elementwise nodes on a device. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -60,7 +60,7 @@ clade_status clade__schedule_check(const clade_schedule *s) {
                         "schedule: the rate is highest at step %" PRId64 " of %" PRId64
                         "; expected .warmup within .steps, and .peak_at from 0 to 1",
                         s->peak, s->steps);
-    if (!(s->start >= 0 && s->start <= 1)) /* a NaN too */
+    if (!(s->start >= 0 && s->start <= 1)) /* also fails for NaN */
       return CLADE_FAIL(INVALID, "schedule: .start is %g; expected 0 to 1", s->start);
     if (!(s->end >= 0 && s->end <= 1)) return CLADE_FAIL(INVALID, "schedule: it ends at %g; expected 0 to 1", s->end);
     return CLADE_OK;
@@ -71,7 +71,7 @@ clade_status clade__schedule_check(const clade_schedule *s) {
   return CLADE_FAIL(INVALID, "schedule: %d is no kind", (int)s->kind);
 }
 
-/* Never 0, where nothing is divided by it. */
+/* At least 1, as a divisor. */
 static double rise_of(const clade_schedule *s) { return (double)CLADE_MAX(s->peak, 1); }
 static double fall_of(const clade_schedule *s) { return (double)CLADE_MAX(s->steps - s->peak, 1); }
 
@@ -90,7 +90,7 @@ double clade_schedule_at(const clade_schedule *s, int64_t step) {
 /* ---- as nodes ---- */
 static clade_val number(clade_graph *g, double value) { return clade_fill(g, CLADE_F32, CLADE_SCALAR, value); }
 static clade_val whole(clade_graph *g, int64_t value) { return clade_constant(g, CLADE_I64, CLADE_SCALAR, &value); }
-/* (a - b) as a float times `by`; the difference of whole numbers first, which is exact. */
+/* (a - b) * by in f32; the difference of integers is exact. */
 static clade_val scaled_difference(clade_graph *g, clade_val a, clade_val b, double by) {
   return clade_mul(g, clade_cast(g, clade_sub(g, a, b), CLADE_F32), number(g, by));
 }

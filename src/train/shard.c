@@ -1,4 +1,4 @@
-/* Parameters that ranks share out among them: who owns which, and how all get the new ones. */
+/* Sharding over ranks: which rank owns which parameter, and gathering the updated ones. */
 #include <stdlib.h>
 
 #include "train/task.h"
@@ -37,7 +37,8 @@ static int least(int ranks, const size_t *load) {
   return best;
 }
 
-/* The largest first, each to the rank that has least; the same on all ranks, whose lists are the same. */
+/* Greedy: the largest parameter goes to the rank with the smallest load. All ranks have the same list, hence the
+ * same result. */
 clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *owners) {
   sized *order = clade__new((size_t)n, sizeof *order);
   size_t *load = clade__new((size_t)ranks, sizeof *load);
@@ -54,7 +55,7 @@ clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *own
   return status;
 }
 
-/* Of those on the device of parameter `first`; at[], bytes[] and owners[] have room for all. */
+/* Assigns the parameters on the device of parameter `first`. at[], bytes[] and owners[] have room for all. */
 static clade_status share_out(clade__task *t, int first, int *at, size_t *bytes, int *owners) {
   const int device = clade__task_device(t, t->parameters[first]);
   int n = 0;
@@ -68,7 +69,7 @@ static clade_status share_out(clade__task *t, int first, int *at, size_t *bytes,
   return CLADE_OK;
 }
 
-/* For each device by itself: it may be a stage of a model, whose ranks share out what is theirs. */
+/* Each device separately: it may be a stage of a model, whose ranks share its parameters. */
 clade_status clade__task_find_owners(clade__task *t) {
   size_t *bytes = clade__new((size_t)t->n, sizeof *bytes);
   int *at = clade__new(2 * (size_t)t->n, sizeof *at);
@@ -98,8 +99,8 @@ void clade__task_keep_own(clade__task *t) {
   t->n = own;
 }
 
-/* ---- the new parameters ---- */
-/* Of the i-th of all: the new one of an own one; else the old one, whose type it has. */
+/* ---- gathering ---- */
+/* Input of the gather: the new value of an own parameter; of others the old value, which has the right type. */
 static clade_val known(const clade__task *t, int i) {
   for (int k = 0; k < t->n; k++)
     if (t->parameters[k].id == t->all[i].id) return t->new_parameters[k];
@@ -116,8 +117,8 @@ static clade_status gather(clade__task *t, int first, int n) {
   return clade_graph_status(t->g);
 }
 
-/* The first parameters of a device first, and few of them: the next step begins with these while the others are on
- * their way. */
+/* In order of the parameters, beginning with a small collective: the next step starts with the first parameters
+ * while the others are still in transit. */
 clade_status clade__task_gather(clade__task *t) {
   for (int first = 0, n, last = -1; first < t->n_all; first += n) {
     const int device = clade__task_device(t, t->all[first]);

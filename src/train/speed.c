@@ -1,17 +1,17 @@
-/* Parts of a batch by speed: each rank times steps of its device, of equal rows, and gets rows in proportion. A
- * checkpoint's parts go before, so that a training that goes on computes the same bits. */
+/* Shares of a batch by speed: each rank times steps with equal rows. A checkpoint's shares take precedence, so that
+ * a resumed training computes the same bits. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "train/internal.h"
 
-enum { WARM = 2, TIMED = 5 /* steps */, GRAIN = 8 /* units of an equal part */ };
-/* Of a unit: rests that are this near to each other are equal, whatever noise says. */
+enum { WARM = 2, TIMED = 5 /* number of steps */, GRAIN = 8 /* units of an equal share */ };
+/* In units: remainders closer than this count as equal, because of noise. */
 static const double NEAR = 0.25;
 
-/* ---- from speeds to shares ---- */
-/* Where a unit is missing, the first whose rest is the largest; where there is one too much, the last whose rest is the
- * least, and that has another one. */
+/* ---- shares from speeds ---- */
+/* Chooses the rank that gets one more unit (the first of those with the largest remainder) or one unit less (the
+ * last of those with the smallest remainder and more than one unit). */
 static int pick(int n, const double *exact, const double *shares, bool missing) {
   const double sign = missing ? 1 : -1;
   double most = -INFINITY;
@@ -27,7 +27,7 @@ static int pick(int n, const double *exact, const double *shares, bool missing) 
 }
 
 void clade__train_shares(int n, int batch, double *exact, double *shares) {
-  const int total = batch / GRAIN < n ? batch : GRAIN * n; /* units, of a row at least */
+  const int total = batch / GRAIN < n ? batch : GRAIN * n; /* units; at least a row each */
   double sum = 0, left = total;
   for (int i = 0; i < n; i++) sum += exact[i];
   for (int i = 0; i < n; i++) {
@@ -62,8 +62,8 @@ static clade_status time_steps(const clade__training *tr, clade_run *run, const 
   return CLADE_OK;
 }
 
-/* Rows a second, of the training's own step without the sums, on variables and a loader that go again. All ranks begin
- * at once, so that those that share a processor share it here too. */
+/* Rows per second of the training's own step without all-reduces, on variables and a loader that are discarded. All
+ * ranks start together, so that ranks that share a processor compete as they will in the training. */
 clade_status clade__train_measure(clade__training *tr, double *speed) {
   clade_graph *g = NULL;
   clade_func *func = NULL;

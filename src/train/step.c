@@ -1,5 +1,5 @@
-/* Graphs of a training: the model over a rank's rows with its loss, in micro-batches; the step, with the update; and
- * which part of them a rank computes. */
+/* Graphs of a training: the model with its loss over a rank's rows, in micro-batches; the step with the update; and
+ * the part that a rank computes. */
 #include <math.h>
 
 #include <clade/nn.h>
@@ -12,7 +12,7 @@
 
 enum { FIRST_SCALE = 1 << 16 };
 
-/* What follows goes by their shape: a class more would be counted beyond the confusion matrix. */
+/* Checks the shape of the logits: an additional class would exceed the confusion matrix. */
 static clade_val check_logits(const clade__training *tr, clade_graph *g, clade_val logits, int rows) {
   clade_type type;
   char text[640];
@@ -65,14 +65,14 @@ static clade_val some_rows(clade_graph *g, clade_val all, int first, int rows) {
   return clade_slice(g, all, begin, type.shape);
 }
 
-/* Its part of the mean over the whole batch. */
+/* Weights the loss of some rows by their part of the batch. */
 static clade_val weigh(const clade__training *tr, clade_graph *g, clade_val loss, int rows) {
   return clade_mul(g, loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)rows / tr->t.batch));
 }
 
 static int first_share(const clade__training *tr) { return tr->place.data * tr->grid.micro_batches; }
 
-/* A share for each, whose losses and right answers are summed in the first one. */
+/* Builds a share of the graph for each micro-batch; losses and correct answers are summed in the first. */
 static clade__outcome build_shares(const clade__training *tr, clade_graph *g, clade_val *loss, clade_val *right) {
   const int n = tr->grid.micro_batches;
   const clade_val x = clade_input(g, "x", CLADE_F32, images(tr, tr->rows)), y = labels(g, tr->rows);
@@ -90,7 +90,7 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g, cl
   return (clade__outcome){.loss = clade__sum_in_pairs(g, n, loss), .right = clade__sum_in_pairs(g, n, right)};
 }
 
-/* The mean loss over this rank's rows, weighted by its part of the batch. */
+/* Builds the mean loss over this rank's rows, weighted by their part of the batch. */
 static clade__outcome build_part(const clade__training *tr, clade_graph *g) {
   const int n = tr->grid.micro_batches;
   clade__outcome o = {0};
@@ -109,7 +109,8 @@ static clade__outcome build_part(const clade__training *tr, clade_graph *g) {
   return o;
 }
 
-/* However many parts a batch is cut into, the model is the same. Checkpoints, which tell of it, are rank 0's. */
+/* Hashes the model over a whole batch, independent of how the batch is cut. Only rank 0 needs the hash, for
+ * checkpoints. */
 static clade_status hash_model(clade__training *tr, const clade__outcome *part) {
   clade_graph *g;
   tr->model_hash = part->model;
@@ -129,7 +130,7 @@ clade_status clade__train_compile(const clade__training *tr, clade_graph *g, cla
                        .types = tr->t.types);
 }
 
-/* One device after the other, so that none disturbs what another one measures. */
+/* Tunes one device after another, so that measurements do not disturb each other. */
 static clade_status tune_in_turn(clade__training *tr) {
   for (int turn = 0; turn < tr->ranks; turn++) {
     if (turn == tr->rank) CLADE_TRY(clade_tune(tr->step_func, tr->t.tune, .stop = tr->t.stop));
@@ -138,7 +139,7 @@ static clade_status tune_in_turn(clade__training *tr) {
   return CLADE_OK;
 }
 
-/* What is resumed goes by its own choices. */
+/* A resumed training uses its own choices. */
 static clade_status tune_step(clade__training *tr, clade_graph *g) {
   if (tr->t.tune == CLADE_TUNE_OFF || tr->choices[0]) return CLADE_OK;
   CLADE_TRY(tune_in_turn(tr));
@@ -147,7 +148,7 @@ static clade_status tune_step(clade__training *tr, clade_graph *g) {
   return clade__train_compile(tr, g, &tr->step_func);
 }
 
-/* What loss scaling did: the number that the step's gradients were multiplied by, and how many were skipped. */
+/* Outputs of loss scaling: the scale of the step, and the number of skipped steps. */
 static void add_scale(clade_graph *g) {
   const struct {
     const char *name, *variable;
@@ -162,7 +163,7 @@ static void add_scale(clade_graph *g) {
   }
 }
 
-/* Of all ranks. One that is asked to stop tells the others, so that all stop after the same step. */
+/* Input of the sum over ranks by which a rank that is asked to stop stops all ranks after the same step. */
 static clade_val add_stop(clade_graph *g) { return clade_input(g, "stop", CLADE_F32, CLADE_SCALAR); }
 
 static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *part) {
@@ -200,7 +201,7 @@ clade_status clade__train_add_step(const clade__training *tr, clade_graph *g, cl
   return add_update(tr, g, part->loss, comm);
 }
 
-/* ---- what a rank computes of it ---- */
+/* ---- the part of a rank ---- */
 bool clade__train_cuts(const clade__training *tr) { return clade__train_is_cut(tr) || tr->grid.micro_batches > 1; }
 
 static clade_status replace(clade_graph **g, clade_graph *by) {
@@ -209,7 +210,7 @@ static clade_status replace(clade_graph **g, clade_graph *by) {
   return CLADE_OK;
 }
 
-/* This rank's part of each layer, as in tr->laid where that is there. */
+/* Replaces the graph by this rank's part of each layer; follows tr->laid if it is set. */
 static clade_status take_part(const clade__training *tr, clade_graph **g, clade__text *explain) {
   const clade__tensor_how how = {
       .comm = tr->tensor_ranks, .wire = CLADE_F32, .memory = tr->t.parallel_memory, .like = tr->laid};
@@ -254,7 +255,7 @@ static clade_val take_output(const clade_graph *g, const char *name) {
   return clade__graph_val(g, g->outputs.at[index].value);
 }
 
-/* The forward pass by itself, as a rank has it: its loss and right answers are outputs on the way. */
+/* Builds the forward pass of a rank; its loss and correct answers are temporarily outputs. */
 static clade_status build_forward(clade__training *tr, clade_graph **g, clade__outcome *part) {
   begin_graph(tr, *g, tr->data_ranks);
   *part = build_part(tr, *g);
@@ -269,7 +270,7 @@ static clade_status build_forward(clade__training *tr, clade_graph **g, clade__o
   return CLADE_OK;
 }
 
-/* All ranks', once each has what is its own. */
+/* Adds the stop signal of all ranks after the graph is cut. */
 static clade_status share_stop(const clade__training *tr, clade_graph *g) {
   clade_val stop;
   if (tr->ranks == 1 || !clade__train_cuts(tr)) return clade_graph_status(g);

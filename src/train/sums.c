@@ -1,4 +1,4 @@
-/* Gradients of several batches: one graph sums them, another one updates by their mean. */
+/* Gradient accumulation: one graph sums gradients of several batches, another updates by their mean. */
 #include <stdio.h>
 
 #include <clade/ops.h>
@@ -19,7 +19,7 @@ clade_status clade__task_sum(clade__task *t) {
   return clade__task_groups(t, sum);
 }
 
-/* All variables of the model, so that what is made for this graph serves both. */
+/* Copies all variables of the model, so that the variables of this graph serve both. */
 static clade_status copy_variables(clade__task *t, const clade_graph *model) {
   clade_graph *g = t->g;
   for (size_t i = 0; i < model->variables.count; i++) {

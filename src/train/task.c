@@ -1,4 +1,4 @@
-/* What the files of clade_minimize share: parameters with what belongs to them, groups, variables of optimizers. */
+/* Helpers of clade_minimize: lists and groups of parameters, and variables of optimizers. */
 #include "train/task.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ void clade__task_list(clade__task *t) {
   }
 }
 
-static clade__port *port_of(const clade_graph *g, const char *name) { /* NULL: there is no such variable */
+static clade__port *port_of(const clade_graph *g, const char *name) { /* NULL: no such variable */
   size_t index;
   return clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index) ? &g->variables.at[index]
                                                                                               : NULL;
@@ -101,7 +101,7 @@ static void swap_parameters(clade__task *t, int i, int k) {
   t->names[i] = t->names[k], t->names[k] = name;
 }
 
-/* How many, from `first` on, belong to one group; brings them there. */
+/* Brings the parameters of the group of `first` together; returns their number. */
 static int group(clade__task *t, int first) {
   int end = first + 1;
   for (int i = end; i < t->n; i++)

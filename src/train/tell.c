@@ -1,4 +1,4 @@
-/* What a training tells: events for the observer, and the same numbers for the logs. */
+/* Events for the observer, and the same numbers for the logs. */
 #include "train/internal.h"
 
 double clade__train_waited(const clade__training *tr) {
@@ -6,7 +6,7 @@ double clade__train_waited(const clade__training *tr) {
   return tr->loader && clade_loader_stats(tr->loader, &info) == CLADE_OK ? info.waited : 0;
 }
 
-/* The first step and tests are left out: kernels are compiled or loaded in them. */
+/* Excludes the first step and tests, during which kernels are compiled or loaded. */
 double clade__train_speed(const clade__training *tr) {
   double images = (double)(tr->at - tr->begun_at - 1) * tr->t.batch;
   double seconds = clade__train_seconds(tr) - tr->first_step_seconds - tr->tested_seconds;
@@ -18,7 +18,7 @@ static double seconds_left(const clade__training *tr) {
   return speed > 0 ? (double)(tr->steps - tr->at) * tr->t.batch / speed : 0;
 }
 
-/* As the schedule counts them: a step that was skipped was none. */
+/* Steps as the schedule counts them, without skipped ones. */
 static int64_t steps_before(const clade__training *tr) {
   return CLADE_MAX(tr->at - tr->skipped - !tr->skips, (int64_t)0);
 }
@@ -27,7 +27,7 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
   if (!tr->t.observe && !tr->events) return;
   bool mean = kind != CLADE_TRAIN_STEP;
   double n = (double)CLADE_MAX(tr->summed, (int64_t)1);
-  int64_t inside = tr->at ? (tr->at - 1) % tr->epoch_steps + 1 : 0; /* the last step of an epoch belongs to it */
+  int64_t inside = tr->at ? (tr->at - 1) % tr->epoch_steps + 1 : 0; /* an epoch's last step is part of it */
   clade_train_event event = {
       .size = sizeof event,
       .kind = kind,

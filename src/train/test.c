@@ -1,4 +1,4 @@
-/* The test after an epoch: loss, accuracy and confusion over the test images. */
+/* The test after an epoch: loss, accuracy and confusion matrix over the test images. */
 #include <math.h>
 
 #include <clade/ops.h>
@@ -6,7 +6,7 @@
 #include "comm/comm.h"
 #include "train/internal.h"
 
-/* Labels beyond the last image are -1: they count for nothing. */
+/* Labels after the last image are -1 and count for nothing. */
 static void count(clade__training *tr, const int32_t *label, const int32_t *answer, int n, int64_t *right) {
   for (int i = 0; i < n; i++) {
     *right += label[i] == answer[i];
@@ -14,7 +14,7 @@ static void count(clade__training *tr, const int32_t *label, const int32_t *answ
   }
 }
 
-/* This rank's part of it, where ranks with the first batch index test together. */
+/* Builds this rank's part of the test graph; the ranks of the first data index test together. */
 static clade_status build_graph(const clade__training *tr, clade_graph **g) {
   clade__grid grid = tr->grid;
   grid.data = grid.micro_batches = 1;
@@ -83,7 +83,7 @@ static clade_status test(clade__training *tr) {
   return CLADE_OK;
 }
 
-/* Ranks that test together wait for one another: some compile the rest of their kernels in the first test. */
+/* With a cut model ranks wait for one another; some still compile kernels in the first test. */
 clade_status clade__train_test(clade__training *tr) {
   if (!clade__train_is_cut(tr)) return test(tr);
   clade__comm_be_patient(tr->t.comm, CLADE__RANK_0_ALONE);

@@ -1,4 +1,4 @@
-/* The loop: a step is enqueued before the loss of the one before is read, so that the device never waits for it. */
+/* The training loop: a step is enqueued before the loss of the previous one is read, so that the device never idles. */
 #include <inttypes.h>
 
 #include "comm/comm.h"
@@ -19,7 +19,7 @@ static clade_status read_scale(clade__training *tr) {
   return CLADE_OK;
 }
 
-/* Reads the loss of the step that is pending: waits for its end. */
+/* Waits for the pending step and reads its loss. */
 static clade_status settle(clade__training *tr) {
   float loss, right, stop = 0;
   if (!tr->pending) return CLADE_OK;
@@ -44,7 +44,7 @@ static clade_status step(clade__training *tr) {
   clade_batch *batch = &tr->batch;
   clade_ticket ticket;
   const size_t rows = (size_t)tr->rows;
-  const bool asks = !tr->local || !tr->rank; /* once where all would look at the same place */
+  const bool asks = !tr->local || !tr->rank; /* only one rank if all would read the same flag */
   const float stop = asks && tr->t.stop && *tr->t.stop;
   batch->size = sizeof *batch;
   if (tr->loader) CLADE_TRY(clade_loader_next(tr->loader, batch));
@@ -58,7 +58,7 @@ static clade_status step(clade__training *tr) {
   return CLADE_OK;
 }
 
-/* As with logs, a file that cannot be written is no reason to lose a training. */
+/* As for logs, a failed write does not end the training. */
 static void write_trace(clade__training *tr) {
   tr->trace_written = true;
   if (clade__run_trace(tr->step_run, tr->t.trace, tr->rank) == CLADE_OK) return;
@@ -66,8 +66,8 @@ static void write_trace(clade__training *tr) {
   tr->incomplete = true;
 }
 
-/* Before the first step that is traced a run is made that keeps times; after the last one its trace is written, and
- * times are kept no longer. */
+/* Before the first traced step the run is replaced by one that records times; after the last one the trace is
+ * written and the run is replaced again. */
 static clade_status trace(clade__training *tr) {
   const clade_trainer *t = &tr->t;
   bool begin = t->trace && tr->at + 1 == t->trace_from, end = t->trace && tr->at == t->trace_to;
@@ -80,7 +80,7 @@ static clade_status trace(clade__training *tr) {
   return clade_run_new(tr->step_func, tr->vars, &tr->step_run, .profile = begin);
 }
 
-/* To the end of the epoch that `at` lies in, or until it is asked to stop. */
+/* Runs to the end of the current epoch, or until a stop is requested. */
 static clade_status run_epoch(clade__training *tr) {
   const clade_trainer *t = &tr->t;
   tr->loss_sum = tr->right_sum = 0;
@@ -88,7 +88,7 @@ static clade_status run_epoch(clade__training *tr) {
   do {
     CLADE_TRY(trace(tr));
     CLADE_TRY(step(tr));
-    if (tr->first_step_seconds == 0) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
+    if (tr->first_step_seconds == 0) CLADE_TRY(settle(tr)); /* the first step is timed separately */
     if (!tr->place.data) CLADE_TRY(clade__train_test_ready(tr));
     if (tr->at == tr->begun_at + 1) CLADE_TRY(clade__train_meet(tr));
     if (tr->ranks == 1 && t->stop && *t->stop) tr->stopped = true;
@@ -137,14 +137,14 @@ static clade_status run(clade__training *tr) {
     CLADE_TRY(run_epoch(tr));
     if (tr->at % tr->epoch_steps == 0) CLADE_TRY(finish_epoch(tr));
   }
-  if (tr->traced) write_trace(tr); /* it ended before the last of them */
+  if (tr->traced) write_trace(tr); /* the training ended before the last traced step */
   if (tr->t.trace && !tr->trace_written && !tr->rank) {
     clade__log(CLADE_LOG_WARNING, "%s is not written: steps %" PRId64 " to %" PRId64 " were none of this training's",
                tr->t.trace, tr->t.trace_from, tr->t.trace_to);
     tr->incomplete = true;
   }
   if (tr->at == tr->begun_at && !tr->place.data)
-    CLADE_TRY(clade__train_test(tr)); /* there was nothing left to do: the same answer again */
+    CLADE_TRY(clade__train_test(tr)); /* no step was left: test the resumed model */
   return CLADE_OK;
 }
 
@@ -193,7 +193,7 @@ clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, c
 fail:;
   char *why = status == CLADE_OK ? NULL : clade__copy_text(clade_last_error());
   if (status != CLADE_OK && local)
-    clade_comm_abort(t->comm); /* what is under way waits for the others, and fails now */
+    clade_comm_abort(t->comm); /* pending operations fail instead of waiting for other ranks */
   clade__train_release(&tr);
   clade__comm_be_patient(t->comm, 1);
   if (why) clade__fail_again(status, why);
