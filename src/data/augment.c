@@ -1,13 +1,13 @@
-/* What a loader does to a sample of channels x height x width, in place. */
+/* Augments a sample of channels x height x width in place. */
 #include "data/data.h"
 
 typedef struct image {
   int channels, height, width;
   size_t elements, plane;
-  float *x, *scratch; /* scratch: as many elements */
+  float *x, *scratch; /* scratch: as many elements as x */
 } image;
 
-typedef struct chosen { /* by draws; all are made, so that none depends on what else is asked for */
+typedef struct chosen { /* random choices; all are drawn, so that each is independent of the other options */
   int crop_y, crop_x, shift_y, shift_x, cut_y, cut_x;
   bool flip;
   double angle; /* radians */
@@ -26,7 +26,7 @@ static chosen choose(const clade_augment *a, const image *m, clade__draw *d) {
   return c;
 }
 
-/* Which pixel of an axis of n comes to `at`: cropped, then shifted, then mirrored; -1: none. */
+/* Source index for position `at` of an axis of length n, after crop, shift and flip; -1: none. */
 static int source(int at, int n, bool flip, int shift, int crop) {
   if (flip) at = n - 1 - at;
   at -= shift;
@@ -49,7 +49,7 @@ static void move(const image *m, const chosen *c) {
   }
 }
 
-/* By their series: the mathematics library's differ from machine to machine. */
+/* Sine and cosine by their series: results of the C library differ between machines. */
 static void turn(double angle, double *cosine, double *sine) {
   double term = 1, part[4] = {1, 0, 0, 0};
   for (int k = 1; k < 32; k++) {
@@ -72,7 +72,7 @@ static void rotate(const image *m, double angle) {
     for (int x = 0; x < m->width; x++) {
       double dy = y - middle_y, dx = x - middle_x;
       double from_y = middle_y + cosine * dy - sine * dx, from_x = middle_x + sine * dy + cosine * dx;
-      int y0 = (int)(from_y + m->height) - m->height, x0 = (int)(from_x + m->width) - m->width; /* rounded down */
+      int y0 = (int)(from_y + m->height) - m->height, x0 = (int)(from_x + m->width) - m->width; /* rounds down */
       float wy = (float)(from_y - y0), wx = (float)(from_x - x0);
       for (size_t p = 0; p < m->elements; p += m->plane) {
         const float *plane = m->scratch + p;
@@ -116,7 +116,7 @@ clade_status clade__augment_check(const clade_augment *augment, const clade_data
     const char *name;
     int value;
     int64_t most;
-  } rows[] = {{"crop", augment->crop, CLADE_MIN(dim[1], dim[2]) - 1}, /* a mirror has no more to show */
+  } rows[] = {{"crop", augment->crop, CLADE_MIN(dim[1], dim[2]) - 1}, /* a mirror image ends there */
               {"shift", augment->shift, CLADE_MIN(dim[1], dim[2])},
               {"cutout", augment->cutout, CLADE_MAX(dim[1], dim[2])}};
   for (size_t i = 0; i < CLADE_COUNT(rows); i++)

@@ -1,4 +1,4 @@
-/* A set: what it says of itself, and its samples one by one. */
+/* A data set: its description and access to samples. */
 #include <inttypes.h>
 
 #include "data/data.h"
@@ -8,7 +8,7 @@ struct clade_dataset {
   clade_dataset_info info;
   clade_dataset_def def;
   void *user;
-  clade__arena arena; /* texts and arrays of info */
+  clade__arena arena; /* owns texts and arrays of info */
 };
 
 static clade_status check(const clade_dataset_def *d) {

@@ -1,11 +1,11 @@
-/* The generated set "digits": strokes drawn with random jitter, affine distortion, elastic warp, thickness, contrast,
- * stray strokes and noise. In integers, so that each image is the same bits on every machine. */
+/* The generated set "digits": strokes with random jitter, affine distortion, elastic warp, thickness, contrast,
+ * stray strokes and noise. Integer arithmetic, so that every machine gets the same bits. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "data/data.h"
 
-/* Lengths on the image are in 1/256 of a pixel, factors in 1/4096. */
+/* Lengths are in 1/256 of a pixel, factors in 1/4096. */
 enum { SIDE = CLADE__DIGIT_SIDE, PIXELS = CLADE__DIGIT_PIXELS, PX = 256, ONE = 4096 };
 enum { TRAIN = 12000, TEST = 2000, THREADS = 8, GRID = 4 };
 static const uint64_t set_seed = 20;
@@ -13,8 +13,8 @@ static const uint64_t set_seed = 20;
 typedef struct vec {
   int x, y;
 } vec;
-typedef struct hand { /* how one image is written */
-  int xx, xy, yx, yy; /* from a shape's hundredths to the image, in 1/256 of a pixel per 1/16 of a hundredth * ONE */
+typedef struct hand { /* how an image is written */
+  int xx, xy, yx, yy; /* matrix from units of 1/16 of a shape's hundredth to 1/256 of a pixel, times ONE */
   vec center;
   vec warp[GRID + 1][GRID + 1];
   int jitter; /* of points, in 1/16 of a hundredth */
@@ -23,24 +23,24 @@ typedef struct hand { /* how one image is written */
 
 static int clamp(int v, int low, int high) { return v < low ? low : v > high ? high : v; }
 
-/* Around zero, with most draws near it. */
+/* A random number around 0, triangularly distributed. */
 static int around(clade__draw *d, int most) {
   return (clade__draw_int(d, -most, most) + clade__draw_int(d, -most, most)) / 2;
 }
 
-/* Draws are made one statement after the other: in a list or a call, compilers choose their order. */
+/* Each draw is a statement of its own: the order of evaluation within an expression is unspecified. */
 static vec around_point(clade__draw *d, int most, vec p) {
   p.x += around(d, most);
   p.y += around(d, most);
   return p;
 }
 
-/* A turn by the angle whose half has the tangent t, after slanting and scaling. */
+/* Scales, slants and then rotates by an angle whose half has the tangent t. */
 static void draw_affine(hand *h, clade__draw *d) {
-  int64_t t = around(d, 560), norm = (int64_t)ONE * ONE + t * t; /* ±15.6 degrees */
+  int64_t t = around(d, 560), norm = (int64_t)ONE * ONE + t * t; /* up to ±15.6 degrees */
   int64_t c = ((int64_t)ONE * ONE - t * t) * ONE / norm, s = 2 * t * ONE * ONE / norm;
   int64_t slant = around(d, 1100), width = clade__draw_int(d, 40, 66), height = clade__draw_int(d, 48, 68);
-  /* columns (width, 0) and (slant * height, height), turned */
+  /* columns (width, 0) and (slant * height, height), rotated */
   int64_t bx = slant * height / 16, by = height * ONE / 16;
   int64_t ax = width * ONE / 16;
   h->xx = (int)(c * ax / ONE);
@@ -64,7 +64,7 @@ static vec between(vec a, vec b, int t, int whole) {
   return (vec){a.x + (b.x - a.x) * t / whole, a.y + (b.y - a.y) * t / whole};
 }
 
-/* Moved by what the grid says, linear between its points. */
+/* Moves a point by the warp grid, with bilinear interpolation. */
 static vec warped(const hand *h, vec p) {
   enum { CELL = SIDE * PX / GRID };
   int x = clamp(p.x, 0, SIDE * PX - 1), y = clamp(p.y, 0, SIDE * PX - 1);
@@ -80,7 +80,8 @@ static vec placed(const hand *h, clade__draw *d, int x, int y) {
   return warped(h, p);
 }
 
-/* A disc with a soft edge: full within radius - 1/2 pixel, nothing beyond radius + 1/2. The brighter one stays. */
+/* Draws a disc with a soft edge: full within radius - 1/2 pixel, 0 beyond radius + 1/2. Overlapping discs keep the
+ * maximum. */
 static void dab(unsigned char *pixel, vec at, int radius, int ink) {
   int reach = radius + PX / 2, inner = CLADE_MAX(radius - PX / 2, 0);
   int outer2 = reach * reach, inner2 = inner * inner;
@@ -96,7 +97,7 @@ static void dab(unsigned char *pixel, vec at, int radius, int ink) {
   }
 }
 
-/* Catmull-Rom: the curve from b to c that leaves towards a - c and arrives towards b - d; t of ONE. */
+/* Catmull-Rom spline from b to c with tangents c - a and d - b; t: 0 to ONE. */
 static int spline(int64_t a, int64_t b, int64_t c, int64_t d, int64_t t) {
   int64_t linear = (c - a) * t, square = (2 * a - 5 * b + 4 * c - d) * t / ONE * t,
           cube = (3 * b - 3 * c + d - a) * t / ONE * t / ONE * t;
@@ -115,7 +116,7 @@ static void draw_curve(unsigned char *pixel, const vec *p, int n, int radius, in
   }
 }
 
-/* A short straight stroke that belongs to no digit, thinner and paler. */
+/* A short, thin and pale line that belongs to no digit. */
 static void draw_stray(unsigned char *pixel, clade__draw *d) {
   vec p[2];
   p[0].x = clade__draw_int(d, 0, SIDE * PX);
@@ -148,7 +149,7 @@ int clade__digit_draw(uint64_t seed, uint64_t index, unsigned char pixel[CLADE__
   for (int s = 0; s < CLADE__STROKES && shape->stroke[s].n; s++) {
     const clade__stroke *stroke = &shape->stroke[s];
     vec p[CLADE_COUNT(stroke->point)];
-    for (int i = 0; i < stroke->n; i++) { /* a corner's two points stay together */
+    for (int i = 0; i < stroke->n; i++) { /* a corner's two points coincide */
       bool corner = i > 0 && memcmp(&stroke->point[i], &stroke->point[i - 1], sizeof stroke->point[i]) == 0;
       p[i] = corner ? p[i - 1] : placed(&h, &d, stroke->point[i].x, stroke->point[i].y);
     }
@@ -158,7 +159,7 @@ int clade__digit_draw(uint64_t seed, uint64_t index, unsigned char pixel[CLADE__
   return digit;
 }
 
-/* ---- all of them, by several threads ---- */
+/* ---- all images, by several threads ---- */
 typedef struct job {
   unsigned char *pixels;
   int32_t *labels;
@@ -175,7 +176,7 @@ static void *work(void *user) {
   return NULL;
 }
 
-/* Threads that cannot be had are done without. */
+/* If a thread cannot be created, the others do its work. */
 static void draw_all(job *j) {
   pthread_t threads[THREADS];
   int n = 0, want = (int)CLADE_MIN(sysconf(_SC_NPROCESSORS_ONLN), (long)THREADS);

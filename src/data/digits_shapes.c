@@ -1,4 +1,4 @@
-/* How the digits of the generated set are written: several ways for each. */
+/* The shapes of the digits of the generated set, several for each. */
 #include "data/data.h"
 
 /* clang-format off */

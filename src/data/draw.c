@@ -1,4 +1,4 @@
-/* Random draws as functions of what they are for, and the permutation of an epoch. */
+/* Random draws as functions of their purpose, and the permutation of an epoch. */
 #include "data/data.h"
 
 clade__draw clade__draw_of(uint64_t key, clade__purpose purpose, uint64_t epoch, uint64_t index) {
@@ -18,8 +18,8 @@ int clade__draw_int(clade__draw *draw, int low, int high) {
   return low + (int)(clade__draw_bits(draw) * choices >> 32);
 }
 
-/* A Feistel network over pairs (a, b) with a < rows, b < columns, whose rounds add modulo each: a permutation of
- * rows * columns >= n numbers without a table. What falls beyond n goes through again until it does not. */
+/* A permutation without a table: a Feistel network over pairs (a, b) with a < rows and b < columns, whose rounds add
+ * modulo rows or columns. It permutes rows * columns >= n numbers; a result beyond n is permuted again. */
 int64_t clade__shuffled(uint64_t key, int64_t epoch, int64_t n, int64_t position) {
   enum { ROUNDS = 8 };
   uint64_t rows = 1, whole = (uint64_t)n, at = (uint64_t)position;

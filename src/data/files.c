@@ -1,14 +1,14 @@
-/* Sets from files of several formats: which files, and whether they fit each other. */
+/* Sets that are read from files in several formats: finds the files and checks that they fit together. */
 #include <inttypes.h>
 
 #include "data/data.h"
 
 enum { MOST_CLASSES = 1000000, MOST_PARTS = 5 };
-static const uint64_t largest = (uint64_t)2 << 30; /* bytes of an IDX file's array */
+static const uint64_t largest = (uint64_t)2 << 30; /* limit of an IDX file's array in bytes */
 
-typedef struct part { /* what a file holds */
+typedef struct part { /* content of a file */
   char *path;
-  clade_array x, labels; /* labels where they lie beside the images */
+  clade_array x, labels; /* labels: if they are in the same file */
 } part;
 typedef clade_status read_fn(part *p);
 
@@ -33,7 +33,7 @@ static clade_status read_named(const clade__source *source, const char *director
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "%s", source->name);
 }
 
-/* directory/name, or that with `ending` (may be NULL). */
+/* Reads directory/name, or directory/name with `ending` (may be NULL). */
 static clade_status find(const clade__source *source, const char *directory, const char *name, const char *ending,
                          read_fn *read, part *p) {
   clade_status status = read_named(source, directory, name, "", read, p);
@@ -47,15 +47,15 @@ static clade_status find(const clade__source *source, const char *directory, con
   return status;
 }
 
-/* ---- what must fit ---- */
+/* ---- consistency ---- */
 static int64_t number(const clade_array *a, size_t i) {
   const size_t element = clade__dtype_row(a->dtype)->bytes;
   int64_t v = 0;
-  (void)clade_convert(CLADE_I64, &v, a->dtype, (const char *)a->data + i * element, 1); /* one of a known type */
+  (void)clade_convert(CLADE_I64, &v, a->dtype, (const char *)a->data + i * element, 1); /* the type is valid */
   return v;
 }
 
-/* The last column of labels to `to`; raises *classes to one more than the greatest. */
+/* Copies the last column of labels; raises *classes to one more than the largest label. */
 static clade_status take_labels(const clade__source *source, const char *path, const clade_array *a, int32_t *to,
                                 int *classes) {
   int64_t most = source->classes ? source->classes : MOST_CLASSES;
@@ -98,7 +98,7 @@ static clade_status check_images(const clade__source *source, const part *images
   return CLADE_OK;
 }
 
-/* That samples to test with are like those to train with. */
+/* Checks that test samples have the shape of training samples. */
 static clade_status check_alike(const clade__source *source, const part *images, const part *trained) {
   clade_shape a = images->x.shape, b = trained->x.shape;
   char s[256], t[256];
@@ -108,8 +108,8 @@ static clade_status check_alike(const clade__source *source, const part *images,
                     clade_shape_text(&images->x.shape, s, sizeof s), trained->path, clade_shape_text(&b, t, sizeof t));
 }
 
-/* A set of images and labels that are there in two files. `trained`: the training part's images, where means are theirs
- * and not the source's. */
+/* Makes a set of separate images and labels. trained: images of the training part, if the means come from them and
+ * not from the source. */
 static clade_status pair(const clade__source *source, part *images, const part *labels, const part *trained,
                          int classes, clade_dataset **out) {
   int64_t n = images->x.shape.dim[0], m = labels->x.shape.dim[0];
@@ -146,7 +146,7 @@ fail:
   return status;
 }
 
-/* There are as many classes as the labels of both parts say. */
+/* The number of classes follows from the labels of both parts. */
 clade_status clade__open_npy(const clade__source *source, const char *directory, bool train, clade_dataset **out) {
   part images = {0}, labels = {0}, others = {0}, rest = {0};
   const part *trained = train ? &images : &rest;

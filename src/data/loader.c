@@ -1,4 +1,4 @@
-/* The loader: threads make batches ahead, each by itself, and next hands them out in their order. */
+/* The loader: threads prepare batches in advance, one batch each; `next` returns them in order. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 enum { MOST_BATCH = 1 << 20, MOST_THREADS = 256, MOST_QUEUE = 1024 };
 
-/* Batches are numbered through all epochs; number s lies in slot s % slots. */
+/* Batches are numbered over all epochs; batch s is in slot s % slots. */
 typedef struct slot {
   float *x;
   int32_t *y;
   int64_t *samples;
   int n;
-  int64_t made; /* number + 1 of the batch that is here; 0: none */
+  int64_t made; /* number + 1 of the batch in the slot; 0: none */
   clade_status status;
   char message[1024];
 } slot;
@@ -30,23 +30,23 @@ struct clade_loader {
   clade_dataset *dataset;
   clade_dataset_info info;
   size_t elements; /* of a sample */
-  int64_t batches; /* of an epoch */
-  int64_t end;     /* the number after the last batch */
+  int64_t batches; /* batches in an epoch */
+  int64_t end;     /* one more than the number of the last batch */
   pid_t process;
   worker *workers;
   int started;
   slot *slots;
-  int n_slots;          /* those ahead, and the one that the caller holds */
-  atomic_bool hurry;    /* what is under way is not wanted */
-  pthread_mutex_t lock; /* of all below */
+  int n_slots;          /* batches in advance, and the one that the caller has */
+  atomic_bool hurry;    /* discard the batches in progress */
+  pthread_mutex_t lock; /* protects everything below */
   pthread_cond_t made, room;
-  int64_t claim, take; /* the next number to be made, to be handed out */
-  int busy;            /* workers that are making a batch */
+  int64_t claim, take; /* next batch to prepare, next batch to return */
+  int busy;            /* number of threads that prepare a batch */
   bool seeking, canceled, stop;
   clade_loader_info counts;
 };
 
-/* ---- making batches ---- */
+/* ---- preparing batches ---- */
 static clade_status fill(clade_loader *l, slot *s, int64_t number, float *scratch) {
   const clade_loader_opt *o = &l->opt;
   int64_t epoch = number / l->batches, first = number % l->batches * o->batch + o->first_row;
@@ -92,7 +92,7 @@ static void *work(void *user) {
   return NULL;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 static clade_status in_range(const char *name, int *value, int unset, int most) {
   if (*value == 0) *value = unset;
   if (*value < 1 || *value > most)
@@ -147,7 +147,7 @@ static clade_status allocate(clade_loader *l) {
   return CLADE_OK;
 }
 
-/* Signals are for the program's threads. */
+/* Blocks signals in the threads: they are for the program's own threads. */
 static clade_status start(clade_loader *l) {
   sigset_t all, before;
   int failed = 0;
@@ -205,7 +205,7 @@ static void stop(clade_loader *l) {
 
 void clade_loader_free(clade_loader *loader) {
   clade_loader *l = loader;
-  if (!l || l->process != getpid()) return; /* in a child the threads are gone, and maybe they held the lock */
+  if (!l || l->process != getpid()) return; /* after a fork, threads do not exist and the lock may be held */
   stop(l);
   for (int i = 0; l->workers && i < l->opt.threads; i++) clade__free(l->workers[i].scratch);
   for (int i = 0; l->slots && i <= l->opt.queue; i++) {
@@ -228,7 +228,7 @@ static clade_status usable(const clade_loader *l, const char *function) {
   return CLADE_OK;
 }
 
-/* ---- taking batches ---- */
+/* ---- returning batches ---- */
 static void wait_for(clade_loader *l, const slot *s) {
   if (l->canceled || s->made == l->take + 1) return;
   double since = clade__now();
@@ -259,7 +259,7 @@ clade_status clade_loader_next(clade_loader *loader, clade_batch *batch) {
   const char *function = "clade_loader_next";
   clade_batch b = {.size = sizeof b};
   CLADE_TRY(usable(loader, function));
-  CLADE_TRY(clade__info_give(batch, &b, sizeof b, function)); /* refused before anything is taken */
+  CLADE_TRY(clade__info_give(batch, &b, sizeof b, function)); /* checked before a batch is taken */
   pthread_mutex_lock(&loader->lock);
   clade_status status = next_locked(loader, &b);
   pthread_mutex_unlock(&loader->lock);
@@ -301,7 +301,7 @@ clade_status clade_loader_cancel(clade_loader *loader) {
 
 clade_status clade_loader_stats(const clade_loader *loader, clade_loader_info *info) {
   CLADE_TRY(usable(loader, "clade_loader_stats"));
-  clade_loader *l = (clade_loader *)loader; /* its lock changes, nothing else */
+  clade_loader *l = (clade_loader *)loader; /* only the lock changes */
   pthread_mutex_lock(&l->lock);
   clade_loader_info counts = l->counts;
   pthread_mutex_unlock(&l->lock);

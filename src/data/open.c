@@ -1,4 +1,4 @@
-/* From a spec to a set: "NAME" or "NAME:DIR". */
+/* Opens a set by its spec: "NAME" or "NAME:DIR". */
 #include "data/data.h"
 
 static const char *const digits[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};

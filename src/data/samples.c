@@ -1,9 +1,9 @@
-/* Sets whose samples lie in memory. */
+/* Sets whose samples are in memory. */
 #include <math.h>
 
 #include "data/data.h"
 
-/* Bytes are 0 to 1. */
+/* Bytes are scaled to 0 to 1. */
 static float element(const clade_array *x, size_t i) {
   return x->dtype == CLADE_U8 ? (float)((const unsigned char *)x->data)[i] / 255.0f : ((const float *)x->data)[i];
 }
@@ -29,13 +29,13 @@ static void release(void *user) {
   clade__free(user);
 }
 
-/* Dimension `from_end` of a sample, or 1 where it has fewer. */
+/* Dimension of a sample, counted from the end, or 1 if it has fewer. */
 static int extent(const clade_shape *shape, int from_end) {
   int at = shape->rank - from_end;
   return at < 1 ? 1 : (int)CLADE_MIN(shape->dim[at], INT32_MAX);
 }
 
-/* Of channel `c`; of images one after the other, so that the sums do not depend on how they were read. */
+/* Mean and deviation of a channel, summed image by image in a fixed order. */
 static void moments_of(const clade_array *x, size_t channels, size_t c, float *mean, float *std) {
   size_t images = (size_t)x->shape.dim[0], pixels = 1;
   for (int i = x->shape.rank == 4 ? 2 : 1; i < x->shape.rank; i++) pixels *= (size_t)x->shape.dim[i];

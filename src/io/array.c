@@ -1,4 +1,4 @@
-/* Arrays on the host: made for what a file states, taken out of its bytes, their elements converted. */
+/* Arrays on the host: allocation, extraction from a file's bytes, conversion of elements. */
 #include <inttypes.h>
 
 #include "io/io.h"
@@ -47,7 +47,7 @@ clade_status clade__truths_check(const char *path, const unsigned char *data, si
   return CLADE_OK;
 }
 
-/* The array that lies in the file's bytes from `offset` to their end, which it takes over. */
+/* Makes an array of the file's bytes from `offset` to the end, and takes over the bytes. */
 static clade_status over(const char *path, clade__bytes *file, size_t offset, clade_dtype dtype,
                          const clade_shape *shape, clade_array *out) {
   enum { ALIGN = 16 };
@@ -63,7 +63,7 @@ static clade_status over(const char *path, clade__bytes *file, size_t offset, cl
   return CLADE_OK;
 }
 
-/* The type whose numbers lie in files as in memory. */
+/* The type whose elements have the same format in files and in memory. */
 static clade_dtype same_dtype(clade__number number) {
   clade_dtype t = CLADE_DTYPE_NONE;
   while ((t = clade__dtype_next(t))) {
@@ -81,7 +81,7 @@ clade_dtype clade__number_dtype(clade__number number) {
   return number.bytes == 4 && number.kind == CLADE__UNSIGNED ? CLADE_I64 : CLADE_DTYPE_NONE;
 }
 
-/* One element from the file's bits to Clade's. */
+/* Converts an element of a file. */
 static void convert(clade__number number, const unsigned char *from, size_t element, unsigned char *to) {
   uint64_t bits = number.big ? clade__big(from, number.bytes) : clade__little(from, number.bytes);
   if (number.kind == CLADE__REAL && number.bytes == 8) {
@@ -104,7 +104,7 @@ clade_status clade__array_convert(const char *path, clade__bytes *file, size_t o
   clade_status status;
   size_t element;
   *out = (clade_array){0};
-  CLADE_GOTO(clade__array_fits(path, file->n, offset, number, shape)); /* before memory is taken */
+  CLADE_GOTO(clade__array_fits(path, file->n, offset, number, shape)); /* checked before memory is allocated */
   CLADE_GOTO(clade__dtype_element(dtype, &element));
   if (element == number.bytes && (!number.big || element == 1)) {
     status = over(path, file, offset, dtype, shape, out);

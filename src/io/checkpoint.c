@@ -1,4 +1,4 @@
-/* Checkpoints: one safetensors file for each, with a text of the trainer's in its metadata. */
+/* Checkpoints: each is a safetensors file with the trainer's text in its metadata. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void remove_step(const char *directory, int64_t step) {
   clade__free(path);
 }
 
-/* What is left over does no harm but to the disk. */
+/* Removes old checkpoints. Errors are ignored: left-over files only take space. */
 static void prune(const char *directory, int64_t step, int keep) {
   clade__steps all;
   int kept = 0;
@@ -31,7 +31,8 @@ static void prune(const char *directory, int64_t step, int keep) {
   clade__free(all.at);
 }
 
-/* The best first: if this process dies between the two, the one before is resumed, and writes both again. */
+/* Places the best checkpoint first: if the process dies between the two, a resumed training starts from the previous
+ * step and writes both again. */
 static clade_status place(clade_checkpoint_dir *dir, clade__draft *draft, bool best) {
   char *path;
   if (best) {
@@ -134,12 +135,12 @@ static clade_status read_one(const char *directory, const char *name, clade_chec
 
 typedef struct search {
   const char *directory;
-  bool vanished;    /* a file was there when they were listed, and then not */
-  clade_status bad; /* of the first that is refused; its message is kept */
+  bool vanished;    /* a file was removed after it had been listed */
+  clade_status bad; /* status of the first invalid file, whose message is kept */
   char why[1024];
 } search;
 
-/* True: the search is over, as *status tells. */
+/* Returns true if the search is over, with *status. */
 static bool take(search *s, const char *name, clade_checkpoint **out, clade_status *status) {
   *status = read_one(s->directory, name, out);
   switch (*status) {
@@ -178,7 +179,7 @@ clade_status clade_checkpoint_open(const char *directory, clade_checkpoint_which
   *out = NULL;
   if (!directory) return CLADE_FAIL(INVALID, "clade_checkpoint_open: the directory is NULL");
   if (which == CLADE_CHECKPOINT_BEST && take(&s, CLADE__BEST, out, &status)) return status;
-  for (int turn = 0; turn < TURNS; turn++) { /* a training that goes on may remove all that were listed */
+  for (int turn = 0; turn < TURNS; turn++) { /* a running training may remove all files that were listed */
     s.vanished = false;
     status = newest(&s, out);
     if (status == CLADE_OK || !s.vanished) break;

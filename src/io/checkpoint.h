@@ -1,4 +1,4 @@
-/* What the files about checkpoints share: their directory and the names in it. */
+/* Shared by the files about checkpoints: their directory and names. */
 #ifndef CLADE_IO_CHECKPOINT_H
 #define CLADE_IO_CHECKPOINT_H
 
@@ -6,7 +6,7 @@
 
 struct clade_checkpoint_dir {
   char *path;
-  int lock; /* a descriptor */
+  int lock; /* file descriptor */
 };
 
 #define CLADE__BEST "best.safetensors"
@@ -17,24 +17,24 @@ enum { CLADE__CHECKPOINT_NAME = 48 };
 char *clade__checkpoint_name(int64_t step, char name[CLADE__CHECKPOINT_NAME]);
 
 typedef struct clade__steps {
-  int64_t *at; /* the newest first; by clade__free */
+  int64_t *at; /* newest first; by clade__free */
   size_t n;
 } clade__steps;
-/* The checkpoints of single steps that lie there, whatever is in them. */
+/* Lists the steps of the directory's checkpoints without opening them. */
 clade_status clade__steps_list(const char *directory, clade__steps *out);
 
-/* As clade_checkpoint_save, with variables of other processes. */
+/* As clade_checkpoint_save, with variables of other ranks. */
 clade_status clade__checkpoint_save(clade_checkpoint_dir *dir, const clade_vars *vars, const clade__foreign *foreign,
                                     int64_t step, const clade_checkpoint_opt *opt);
-/* As clade_checkpoint_apply: the variables that are here. */
+/* As clade_checkpoint_apply, for the variables of this rank. */
 clade_status clade__checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars,
                                      const clade__foreign *foreign);
-/* NOT_FOUND, or BAD_SHAPE, where the checkpoint has no such variable of this type. */
+/* NOT_FOUND or BAD_SHAPE if the checkpoint has no variable of this name and type. */
 clade_status clade__checkpoint_find(const clade_checkpoint *checkpoint, const char *name, const clade_type *type,
                                     const void **data);
-/* Bytes in the file of what is not the optimizer's. */
+/* Bytes in the file, without the optimizer's state. */
 int64_t clade__checkpoint_weights(const clade_checkpoint *checkpoint);
-/* Takes over the file's bytes, also when it fails. */
+/* Takes over the file's bytes, also after a failure. */
 clade_status clade__checkpoint_parse(const char *path, clade__bytes *file, clade_checkpoint **out);
 
 #endif

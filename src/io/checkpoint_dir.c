@@ -1,4 +1,4 @@
-/* The directory of checkpoints: its lock, its names, and what is cleared away in it. */
+/* The directory of checkpoints: its lock, the names of files, and cleaning up. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ char *clade__checkpoint_name(int64_t step, char name[CLADE__CHECKPOINT_NAME]) {
   return name;
 }
 
-/* -1 where the name is not exactly one that is given to a step. */
+/* Step of a file's name; -1: not the name of a checkpoint. */
 static int64_t step_of(const char *name) {
   char exact[CLADE__CHECKPOINT_NAME];
   if (strncmp(name, "step-", strlen("step-"))) return -1;
@@ -56,7 +56,7 @@ clade_status clade__steps_list(const char *directory, clade__steps *out) {
   return status;
 }
 
-/* Under the lock, so that whoever wrote them is dead. They do no harm if they stay. */
+/* Removes temporary files. Under the lock their writers are dead; errors are ignored. */
 static void sweep(const char *path) {
   DIR *dir = opendir(path);
   for (struct dirent *e; dir && (e = readdir(dir));)
@@ -115,7 +115,7 @@ fail:
 void clade_checkpoint_dir_close(clade_checkpoint_dir *dir) {
   if (!dir) return;
   if (dir->lock >= 0) {
-    flock(dir->lock, LOCK_UN); /* a copy that a child inherited must not keep it */
+    flock(dir->lock, LOCK_UN); /* a child process may have inherited the descriptor */
     close(dir->lock);
   }
   clade__free(dir->path);

@@ -1,4 +1,4 @@
-/* CIFAR's binary files: records of one or two labels and an image of 3x32x32 bytes, and nothing around them. */
+/* CIFAR's binary files: records of one or two labels and an image of 3x32x32 bytes, without a header. */
 #include <inttypes.h>
 
 #include "io/io.h"

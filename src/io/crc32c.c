@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli), as TFRecord files use it. */
+/* CRC-32C (Castagnoli), the checksum of TFRecord files. */
 #include "io/io.h"
 
 uint32_t clade__crc32c(const void *data, size_t bytes) {

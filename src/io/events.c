@@ -1,4 +1,5 @@
-/* TensorBoard's event files: TFRecord framing around protobuf messages, written by hand as there are few of them. */
+/* TensorBoard's event files: TFRecord framing around protobuf messages, of which the few that are needed are encoded
+ * here. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@ struct clade_events {
 };
 
 /* ---- protobuf: fields by number ---- */
-enum { VARINT = 0, BITS64 = 1, BYTES = 2, BITS32 = 5 }; /* how a field is written */
+enum { VARINT = 0, BITS64 = 1, BYTES = 2, BITS32 = 5 }; /* wire types */
 /* Event */
 enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 };
 /* Summary, Summary.Value, SessionLog */
@@ -40,7 +41,7 @@ static void put_bytes(clade__text *to, unsigned field, const void *data, size_t 
   put_varint(to, bytes);
   clade__text_add_bytes(to, data, bytes);
 }
-/* A message within one; it is emptied. */
+/* Appends a nested message and empties it. */
 static void put_message(clade__text *to, unsigned field, clade__text *message) {
   put_bytes(to, field, message->data ? message->data : "", message->length);
   to->failed |= message->failed;
@@ -53,7 +54,7 @@ static uint32_t masked(const void *data, size_t bytes) {
   return (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
 }
 
-/* length, its checksum, the event, its checksum: in one write. The event is emptied. */
+/* Writes length, checksum, event and checksum by a single call, and empties the event. */
 static clade_status add_record(clade_events *e, clade__text *event) {
   clade__text record = {0};
   unsigned char head[12], tail[4];
@@ -94,7 +95,7 @@ static clade_status add_value(clade_events *e, double time, int64_t step, clade_
 }
 
 /* ---- opening ---- */
-/* A time and a host name it; a number more where that is taken. */
+/* Creates a file named by time and host, with a number if the name is taken. */
 static clade_status create(const char *directory, clade__record_file *out) {
   enum { TRIES = 1000 };
   char host[256] = "";
@@ -153,7 +154,7 @@ void clade_events_close(clade_events *e) {
   clade__free(e);
 }
 
-/* ---- telling ---- */
+/* ---- writing ---- */
 static clade_status check(const char *function, const clade_events *e, int64_t step, const char *tag) {
   if (!e || !tag) return CLADE_FAIL(INVALID, "%s: the %s NULL", function, e ? "tag is" : "events are");
   if (step < 0) return CLADE_FAIL(INVALID, "%s: step %" PRId64 " of \"%s\" is negative", function, step, tag);

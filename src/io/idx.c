@@ -1,4 +1,4 @@
-/* IDX, the format of MNIST: a magic number that tells type and rank, big-endian sizes, the elements. */
+/* IDX, the format of MNIST: a magic number with type and rank, big-endian sizes, elements. */
 #include <inttypes.h>
 
 #include "io/io.h"
@@ -8,7 +8,7 @@ enum { LARGEST_HEADER = 4 + 4 * CLADE_MAX_RANK, PACKED_HEADER = 1 << 17 };
 typedef struct header {
   clade__number number;
   clade_shape shape;
-  size_t bytes, whole; /* of the header; of the file */
+  size_t bytes, whole; /* size of the header; size of the file */
 } header;
 
 static clade_status element(const char *path, unsigned char type, clade__number *out) {
@@ -55,7 +55,7 @@ static clade_status packed_header(const char *path, const clade__bytes *file, ui
   return status;
 }
 
-/* First the header, which tells how much there may be; then all. */
+/* Decompresses the header first: it determines the size. */
 static clade_status decompress(const char *path, clade__bytes *file, uint64_t cap) {
   header h = {0};
   clade__bytes plain;

@@ -1,11 +1,11 @@
-/* What gzip compressed, by zlib: no more bytes than the reader expects. */
+/* Decompresses gzip by zlib, limited to the expected size. */
 #include <inttypes.h>
 
 #include "io/io.h"
 
 bool clade__is_gzip(const clade__bytes *file) { return file->n >= 2 && file->data[0] == 0x1f && file->data[1] == 0x8b; }
 
-/* Deflate makes at most 1032 bytes of one, and hardly more than it is given; names and comments lie around it. */
+/* Deflate compresses at most 1032 : 1 and expands data only slightly; a gzip header may contain names and comments. */
 clade_status clade__gzip_fits(const char *path, uint64_t packed, size_t bytes) {
   enum { LARGEST_RATIO = 1032, AROUND = 64, MOST_AROUND = 1 << 17 };
   if (bytes / LARGEST_RATIO > packed + AROUND || packed > bytes + bytes / 8 + (uint64_t)MOST_AROUND)
@@ -22,7 +22,7 @@ static clade_status run(const char *path, z_stream *z, const clade__bytes *file,
   size_t in = 0, out = 0;
   for (int code = Z_OK; code != Z_STREAM_END;) {
     if (!all && out == bytes) return CLADE_OK;
-    z->next_in = file->data + in; /* zlib counts by 32 bits */
+    z->next_in = file->data + in; /* zlib counts in 32 bits */
     z->avail_in = (uInt)CLADE_MIN(file->n - in, (size_t)INT_MAX);
     z->avail_out = (uInt)CLADE_MIN(bytes - out, (size_t)INT_MAX);
     if (!z->avail_out) z->next_out = &beyond, z->avail_out = 1;

@@ -1,5 +1,5 @@
-/* Formats of files: from bytes to arrays, variables and scalars, and back. Knows no kernels and no devices: variables
- * by the public API only. */
+/* File formats: conversions between bytes and arrays, variables and scalars. Independent of kernels and devices;
+ * variables only by the public API. */
 #ifndef CLADE_IO_IO_H
 #define CLADE_IO_IO_H
 
@@ -11,95 +11,95 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data of files lie in memory as they are: little-endian");
 
 /* ---- arrays (array.c) ---- */
-/* Room for a shape that a file states: refused by BAD_SHAPE, OVERFLOW with the path before it. */
+/* Allocates an array for a shape read from a file. BAD_SHAPE and OVERFLOW name the path. */
 clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_shape *shape, clade_array *out);
 
-/* A truth is 0 or 1 to every kernel: other values would be neither. `offset` is for the message. */
+/* Checks that booleans are 0 or 1, which kernels rely on. offset: for the message. */
 clade_status clade__truths_check(const char *path, const unsigned char *data, size_t n, size_t offset);
 
-/* What numbers look like in files that are not Clade's. */
+/* Number format of another program's file. */
 typedef struct clade__number {
   clade__kind kind;
   size_t bytes;
-  bool big; /* endian */
+  bool big; /* big-endian */
 } clade__number;
-size_t clade__npy_bytes(clade_dtype dtype); /* of an element as NPY has it (npy.c) */
-/* The smallest of Clade's types that holds them all; f64 is rounded to f32. NONE: there is none. */
+size_t clade__npy_bytes(clade_dtype dtype); /* size of an element in NPY (npy.c) */
+/* The smallest type of Clade that holds all values; f64 is rounded to f32. NONE: no type. */
 clade_dtype clade__number_dtype(clade__number number);
-/* CORRUPT unless a file of so many bytes has exactly these elements from `offset` on. */
+/* CORRUPT unless the file has exactly these elements from `offset` on. */
 clade_status clade__array_fits(const char *path, uint64_t file_bytes, size_t offset, clade__number number,
                                const clade_shape *shape);
-/* The array whose elements, which may have to be converted, lie in a file's bytes from `offset` to their end: takes the
- * bytes over, also when it fails. */
+/* Makes an array of the file's bytes from `offset` to the end, converting elements if necessary. Takes over the
+ * bytes, also after a failure. */
 clade_status clade__array_convert(const char *path, clade__bytes *file, size_t offset, clade__number number,
                                   const clade_shape *shape, clade_array *out);
 
 /* ---- formats ---- */
-/* Each takes over the file's bytes, also when it fails. `path` is for messages. */
+/* Each takes over the file's bytes, also after a failure. path: for messages. */
 clade_status clade__npy_parse(const char *path, clade__bytes *file, clade_array *out);
 
-/* MNIST's format, plain or compressed by gzip (told by the bytes, not by the name). OVERFLOW when the array has more
- * than `cap` bytes, compressed or not. */
+/* MNIST's format, plain or compressed by gzip (detected by content). OVERFLOW if the array exceeds `cap` bytes. */
 clade_status clade__idx_read(const char *path, uint64_t cap, clade_array *out);
 clade_status clade__idx_parse(const char *path, clade__bytes *file, uint64_t cap, clade_array *out);
 
-/* CIFAR's binary files: records of `label_bytes` labels (1: CIFAR-10; 2: CIFAR-100, coarse and fine) and 3x32x32 bytes.
- * images u8 [n, 3, 32, 32]; labels u8 [n, label_bytes], of any value. */
+/* CIFAR's binary files: records of `label_bytes` labels (1: CIFAR-10; 2: CIFAR-100, coarse and fine) and 3x32x32
+ * bytes. images: u8 [n, 3, 32, 32]; labels: u8 [n, label_bytes], unchecked. */
 clade_status clade__cifar_read(const char *path, int label_bytes, clade_array *images, clade_array *labels);
 clade_status clade__cifar_parse(const char *path, clade__bytes *file, int label_bytes, clade_array *images,
                                 clade_array *labels);
 
-/* gzip (inflate.c). CORRUPT where `packed` bytes cannot be what so many were compressed to. */
+/* gzip (inflate.c). CORRUPT if `bytes` cannot have been compressed to `packed` bytes. */
 clade_status clade__gzip_fits(const char *path, uint64_t packed, size_t bytes);
-/* The first `bytes` of what is compressed, or fewer where it ends before; with `all` it must be
- * exactly as many. UNSUPPORTED in a build without zlib. */
+/* Decompresses the first `bytes`, or fewer if the file ends; with `all` the file must have exactly as many.
+ * UNSUPPORTED in a build without zlib. */
 bool clade__is_gzip(const clade__bytes *file);
 clade_status clade__inflate(const char *path, const clade__bytes *file, size_t bytes, bool all, clade__bytes *out);
 
 /* ---- safetensors (tensors.c) ---- */
 typedef struct clade__tensor {
-  const char *name, *type; /* the type as the file calls it */
-  clade_dtype dtype;       /* NONE: Clade has no such type */
+  const char *name, *type; /* type: as the file names it */
+  clade_dtype dtype;       /* NONE: not a type of Clade */
   clade_shape shape;
-  size_t place, bytes; /* where it begins in the file's data; of `data` */
+  size_t place, bytes; /* place: offset in the file's data; bytes: of `data` */
   const unsigned char *data, *stored;
-  size_t stored_bytes; /* in the file */
-  size_t packed;       /* bytes of an element, where zeros are left out there; else 0 */
-  void *unpacked;      /* what `data` is then */
+  size_t stored_bytes; /* size in the file */
+  size_t packed;       /* size of an element if zeros are omitted in the file; else 0 */
+  void *unpacked;      /* owns `data` in this case */
 } clade__tensor;
 typedef struct clade__tensors {
   clade__bytes file;
   struct json_t *header; /* owns the names */
-  clade__tensor *at;     /* as they lie in the file */
+  clade__tensor *at;     /* in the order of the file */
   size_t n;
   clade__map by_name;
 } clade__tensors;
 enum { CLADE__TENSORS_HEADER = 100000000, CLADE__TENSORS_MOST = 131072 };
-/* What the header tells, which was checked against the size of the file; the tensors have no data yet. */
+/* Reads the header and checks it against the file's size. The tensors have no data. */
 clade_status clade__tensors_head(const clade__file *file, clade__tensors *out);
-/* The bytes of a file whose header is right, for clade__tensors_parse. */
+/* Reads a file with a valid header, for clade__tensors_parse. */
 clade_status clade__tensors_read(const char *path, clade__bytes *out);
-/* Takes over the file's bytes, also when it fails. */
+/* Takes over the file's bytes, also after a failure. */
 clade_status clade__tensors_parse(const char *path, clade__bytes *file, clade__tensors *out);
 void clade__tensors_free(clade__tensors *tensors);
 const clade__tensor *clade__tensors_find(const clade__tensors *tensors, const char *name); /* NULL: none */
 const char *clade__tensors_metadata(const clade__tensors *tensors, const char *key);       /* NULL: none */
 
-/* The metadata's text for a tensor, or NULL; and one that says type and sizes, as "F32 16 6 5 5". */
+/* clade__tensors_key: the metadata's text for a tensor, or NULL. clade__tensors_type: parses a text with type and
+ * sizes such as "F32 16 6 5 5". */
 clade_status clade__tensors_key(const clade__tensors *t, const char *prefix, const char *name, const char **value);
 bool clade__tensors_type(const char *text, clade_type *type, const char **name);
 
-/* Tensors in which zeros are left out (tensors_zeros.c): how many bytes one takes, and those. */
+/* Tensors without their zeros (tensors_zeros.c): size, and conversion. */
 size_t clade__zeros_bytes(const void *data, size_t n, size_t element);
 void clade__zeros_pack(const void *data, size_t n, size_t element, unsigned char *out);
-/* Gives a tensor the type and shape that the metadata tell, if it is one of them. */
+/* Sets the tensor's type and shape from the metadata, if zeros are omitted. */
 clade_status clade__zeros_entry(const char *path, const clade__tensors *t, clade__tensor *tensor);
 clade_status clade__zeros_unpack(const char *path, clade__tensor *tensor);
-/* The same of tensors whose elements share blocks (tensors_blocks.c). */
+/* The same for tensors whose elements share blocks (tensors_blocks.c). */
 clade_status clade__blocks_entry(const char *path, const clade__tensors *t, clade__tensor *tensor);
 
-/* What Clade writes into __metadata__ (tensors_check.c). The first of them is the checksum of the header, computed with
- * its own digits as zeros; each tensor has one of its bytes. */
+/* Keys that Clade writes into __metadata__ (tensors_check.c). CHECK is the checksum of the header, computed with
+ * zeros in place of its own digits; each tensor has a checksum of its bytes. */
 #define CLADE__META_CHECK  "clade.check"
 #define CLADE__META_FORMAT "clade.format"
 #define CLADE__META_STEP   "clade.step"
@@ -109,28 +109,27 @@ clade_status clade__blocks_entry(const char *path, const clade__tensors *t, clad
 #define CLADE__META_BLOCKS "clade.blocks:"
 #define CLADE__FORMAT      "1"
 enum { CLADE__DIGITS = 32 };
-/* Fills in the digits, which are zeros; `header` is all of it, without its length. */
+/* Fills in the digits of CHECK. header: without its length. */
 void clade__tensors_seal(unsigned char *header, size_t bytes);
-/* CORRUPT where a file that Clade wrote is not what it was. `ours`: Clade wrote it. */
+/* CORRUPT if a file that Clade wrote has changed. *ours: Clade wrote the file. */
 clade_status clade__tensors_verify(const char *path, const clade__tensors *tensors, bool *ours);
-clade_status clade__tensors_verify_header(const char *path, const clade__tensors *tensors, bool *ours); /* alone */
+/* Verifies only the header. */
+clade_status clade__tensors_verify_header(const char *path, const clade__tensors *tensors, bool *ours);
 
-/* Variables to and from files (tensors_write.c, vars.c). */
+/* ---- variables and files (tensors_write.c, vars.c) ---- */
 #define CLADE__OPTIMIZER "optimizer."
-/* Of these, what begins anew where a file has none or others: of approximations of gradients (train/low_rank.h). */
+/* State that starts anew if a file lacks it or has another: errors and bases of PowerSGD (train/low_rank.h). */
 #define CLADE__LOW_RANK CLADE__OPTIMIZER "low_rank."
-/* And of loss scaling (train/loss_scale.c), which a training may begin with anew. */
+/* State of loss scaling (train/loss_scale.c), which may start anew. */
 #define CLADE__LOSS_SCALE CLADE__OPTIMIZER "loss_scale"
 enum { CLADE__NAME_BYTES = 320 };
 typedef struct clade__pair {
   const char *key, *value;
 } clade__pair;
-/* Variables that are not, or not as a whole, in these, to be written as if they were. They are read one after the
- * other.
- */
+/* Variables that this rank lacks, or has only in part, to be written as a whole. They are read one at a time. */
 typedef struct clade__foreign_var {
   char name[CLADE__NAME_BYTES];
-  clade_type type; /* of the whole */
+  clade_type type; /* of the whole variable */
   bool parameter;
 } clade__foreign_var;
 typedef struct clade__foreign {
@@ -139,7 +138,7 @@ typedef struct clade__foreign {
   clade_status (*read)(void *user, const clade__foreign_var *var, void *data, size_t bytes);
   void *user;
 } clade__foreign;
-/* Whether a variable is a part, which the foreign ones have the whole of. */
+/* Whether a variable is a part of a foreign one. */
 bool clade__vars_is_part(const clade_vars *vars, const char *name);
 typedef struct clade__vars_written {
   const clade__foreign *foreign; /* NULL: none */
@@ -147,27 +146,27 @@ typedef struct clade__vars_written {
 } clade__vars_written;
 clade_status clade__vars_write(const clade_vars *vars, const clade__vars_written *how, clade__draft *draft,
                                size_t n_pairs, const clade__pair *pairs);
-/* The file has to fit the foreign ones (NULL: none) too, which are left as they are. */
+/* Sets the variables from a file, which must also fit the foreign ones (NULL: none); these are not changed. */
 clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars,
                                const clade__foreign *foreign, bool weights_only);
 clade_status clade__vars_hash(const clade_vars *vars, const clade__foreign *foreign, char text[65]);
 
-/* ---- what a training tells ---- */
+/* ---- logs ---- */
 uint32_t clade__crc32c(const void *data, size_t bytes); /* crc32c.c */
 
-/* A file that grows by whole records (record_file.c). */
+/* A file of records that are appended as a whole (record_file.c). */
 typedef struct clade__record_file {
-  int fd; /* -1: none */
+  int fd; /* -1: closed */
   char *path;
-  uint64_t bytes; /* that are whole */
+  uint64_t bytes; /* size of the complete records */
 } clade__record_file;
-/* To be made anew (DUPLICATE: it is there), or to go on with. */
+/* anew: creates the file, DUPLICATE if it exists; otherwise appends. */
 clade_status clade__records_open(const char *path, bool anew, clade__record_file *out);
-/* All of it or, if that fails, nothing. */
+/* Appends all of the data or, after a failure, nothing. */
 clade_status clade__records_add(clade__record_file *file, const void *data, size_t bytes);
 void clade__records_close(clade__record_file *file);
 
-/* The table of scalars (scalars.c). */
+/* The CSV file of scalars (scalars.c). */
 clade_status clade__scalars_open(const char *directory, int64_t step, clade__record_file *out);
 clade_status clade__scalars_add(clade__record_file *file, double time, int64_t step, const char *tag, double value);
 

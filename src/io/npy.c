@@ -1,4 +1,4 @@
-/* NPY, NumPy's file of one array: a header that is a dictionary in Python's notation, then the elements. */
+/* NPY, NumPy's format of an array: a header with a Python dictionary, then the elements. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ typedef struct header {
   clade_shape shape;
 } header;
 
-/* ---- reading the dictionary ---- */
+/* ---- parsing the dictionary ---- */
 typedef struct parser {
   const char *path, *at, *end;
 } parser;
@@ -47,7 +47,7 @@ static clade_status text(parser *p, const char *wanted, char out[SHOWN + 1]) {
 
 static clade_status truth(parser *p, bool *out) {
   static const char *const words[] = {"False", "True"};
-  skip(p, '\0'); /* blanks */
+  skip(p, '\0'); /* white space */
   for (int i = 0; i < 2; i++) {
     size_t n = strlen(words[i]);
     if ((size_t)(p->end - p->at) < n || memcmp(p->at, words[i], n)) continue;
@@ -66,7 +66,7 @@ static clade_status size(parser *p, int64_t *out) {
     if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, *p->at - '0', out))
       return CLADE_FAIL(OVERFLOW, "%s: a size in its NPY header has more than 63 bits", p->path);
   if (p->at == first) return bad(p, "a size");
-  skip(p, 'L'); /* by Python 2 */
+  skip(p, 'L'); /* suffix written by Python 2 */
   return CLADE_OK;
 }
 
@@ -149,7 +149,7 @@ static clade_status read_header(clade__cursor *c, header *h) {
   return dictionary(&(parser){c->path, (const char *)dict, (const char *)dict + bytes}, h);
 }
 
-/* The first index runs fastest in Fortran. */
+/* In Fortran order the first index is the innermost. */
 static clade_status to_row_major(const char *path, clade_array *array) {
   clade_array turned;
   size_t n, element, place = 0, stride[CLADE_MAX_RANK];
@@ -193,7 +193,7 @@ fail:
   return status;
 }
 
-/* Its magic number, its header, and that the file has the bytes that the header tells. */
+/* Checks the magic number, the header and the file's size. */
 static clade_status judge(const clade__file *file, const void *unused) {
   enum { BEGINNING = MAGIC_BYTES + 2 + 4 + LARGEST_HEADER };
   (void)unused;
@@ -232,9 +232,9 @@ static clade_status header_text(const clade_array *array, clade__text *out) {
   return out->failed ? CLADE_NO_MEMORY : CLADE_OK;
 }
 
-/* Values of a type that NPY does not know, as f32. */
+/* Writes values of a type that NPY lacks as f32. */
 static clade_status write_wide(clade__draft *draft, const clade_array *array) {
-  enum { PIECE = 4096 }; /* of whole blocks */
+  enum { PIECE = 4096 }; /* a multiple of the block sizes */
   float wide[PIECE];
   int64_t n;
   CLADE_TRY(clade_shape_elements(&array->shape, &n));

@@ -1,4 +1,4 @@
-/* Files that grow by whole records while others read them, and that a kill leaves with whole records. */
+/* Files that grow by whole records: readers and a killed writer see whole records only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* The table of scalars, "scalars.csv": one row for each that was told. */
+/* The table of scalars, "scalars.csv", with a row for each scalar. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 static const char NAME[] = "scalars.csv", TITLE[] = "time,step,tag,value\n";
 enum { LARGEST = 1 << 30 };
 
-/* The step of a row: its second field; -1 where it is no row. */
+/* Step of a row, its second field; -1: not a row. */
 static int64_t step_of(const char *row, const char *end) {
   const char *comma = memchr(row, ',', (size_t)(end - row));
   if (!comma || ++comma == end || *comma < '0' || *comma > '9') return -1;
-  return strtoll(comma, NULL, 10); /* a row ends in a newline */
+  return strtoll(comma, NULL, 10); /* the row ends with a newline */
 }
 
-/* The rows of steps before `step`; half a row at the end is none. */
+/* Keeps the rows before `step`; an incomplete last row is dropped. */
 static clade_status rows_before(const char *path, const clade__bytes *file, int64_t step, clade__text *out) {
   const char *at = (const char *)file->data, *end = at + file->n;
   if (file->n < strlen(TITLE) || memcmp(at, TITLE, strlen(TITLE)))
@@ -67,7 +67,7 @@ clade_status clade__scalars_open(const char *directory, int64_t step, clade__rec
   return status;
 }
 
-/* As RFC 4180 wants it. */
+/* Quotes a field as in RFC 4180. */
 static void add_field(clade__text *row, const char *field) {
   if (!strpbrk(field, ",\"\r\n")) {
     clade__text_add(row, "%s", field);

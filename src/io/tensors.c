@@ -1,4 +1,5 @@
-/* safetensors: eight bytes of length, a JSON header of names, types, shapes and places, and the data without holes. */
+/* The safetensors format: eight bytes of length, a JSON header of names, types, shapes and offsets, and contiguous
+ * data. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,14 +9,14 @@
 enum { LENGTH = 8, SMALLEST_HEADER = 2 };
 static const char METADATA[] = "__metadata__";
 
-/* Types of safetensors that are none of Clade's: read past, for names that a model has not. */
+/* Types of safetensors that Clade lacks; such tensors are skipped if no variable needs them. */
 typedef struct foreign {
   const char *name;
   size_t bytes;
 } foreign;
 static const foreign foreigners[] = {{"F64", 8}, {"I16", 2}, {"U16", 2}, {"U32", 4}, {"U64", 8}, {"F8_E5M2", 1}};
 
-/* ---- one entry of the header ---- */
+/* ---- an entry of the header ---- */
 typedef struct entry {
   const char *path, *name;
   json_t *value;
@@ -25,7 +26,7 @@ static clade_status wrong(const entry *e, const char *what) {
   return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": %s", e->path, e->name, what);
 }
 
-/* A list of `*n` sizes, or of at most `most` where it is larger. */
+/* Reads a list of `*n` sizes; if *n exceeds `most`, only `most`. */
 static clade_status sizes(const entry *e, const char *key, size_t most, int64_t *out, size_t *n) {
   json_t *list = json_object_get(e->value, key);
   *n = json_array_size(list);
@@ -41,7 +42,7 @@ static clade_status sizes(const entry *e, const char *key, size_t most, int64_t 
   return CLADE_OK;
 }
 
-/* Clade's type, or CLADE_DTYPE_NONE and the bytes of an element. */
+/* Finds Clade's type, or CLADE_DTYPE_NONE and the size of an element. */
 static clade_status find_type(const entry *e, clade__tensor *out, size_t *bytes) {
   out->type = json_string_value(json_object_get(e->value, "dtype"));
   if (!out->type) return wrong(e, "\"dtype\" is no text");
@@ -79,7 +80,7 @@ static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out)
   return CLADE_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 static int by_place(const void *a, const void *b) {
   const clade__tensor *x = a, *y = b;
   if (x->place != y->place) return x->place < y->place ? -1 : 1;
@@ -154,7 +155,7 @@ static clade_status read_header(clade__cursor *c, json_t **out) {
   if (*text != '{') return CLADE_FAIL(CORRUPT, "%s: its header does not begin with '{'", c->path);
   *out = clade__json_load(text, (size_t)bytes, &error);
   if (*out) return CLADE_OK;
-  if (!*error.text || json_error_code(&error) == json_error_out_of_memory) /* not always told from bad text */
+  if (!*error.text || json_error_code(&error) == json_error_out_of_memory) /* jansson reports both errors alike */
     return CLADE_FAIL(NO_MEMORY, "%s: no memory for its header of %" PRIu64 " bytes", c->path, bytes);
   return CLADE_FAIL(CORRUPT, "%s: its header is no JSON: %s (byte %d)", c->path, error.text, error.position);
 }
@@ -183,7 +184,7 @@ fail:
   return status;
 }
 
-/* That of a header's length first, which may be anything. */
+/* Reads the header's length first: it may be any number. */
 static clade_status header_bytes(const clade__file *file, uint64_t *out) {
   clade__bytes head;
   CLADE_TRY(clade__file_head(file, LENGTH, &head));

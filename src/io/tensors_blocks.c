@@ -1,5 +1,5 @@
-/* Tensors whose elements share blocks, for which safetensors has no name: rows of bytes, with type and shape beside
- * them. */
+/* Tensors whose elements share blocks, which safetensors does not define: rows of bytes, with type and shape in the
+ * metadata. */
 #include "io/io.h"
 
 static clade_status wrong(const char *path, const clade__tensor *tensor, const char *what) {

@@ -1,11 +1,11 @@
-/* Checksums in the safetensors files that Clade writes: of the header with everything it says, and of each tensor. */
+/* Checksums in safetensors files of Clade: one of the header and one of each tensor. */
 #include <stdio.h>
 
 #include <jansson.h>
 
 #include "io/io.h"
 
-/* With this the header begins, so that the digits are found without reading JSON. */
+/* The header begins with this text, so that the digits are found without parsing JSON. */
 static const char START[] = "{\"__metadata__\":{\"" CLADE__META_CHECK "\":\"";
 enum { DIGITS_AT = sizeof START - 1 };
 
@@ -20,7 +20,7 @@ void clade__tensors_seal(unsigned char *header, size_t bytes) {
   memcpy(header + DIGITS_AT, text, CLADE__DIGITS);
 }
 
-/* The header is whole: it was parsed. */
+/* The header has been parsed already. */
 static clade_status verify_header(const char *path, const clade__tensors *t) {
   char have[CLADE__DIGITS + 1] = "", want[CLADE__DIGITS + 1];
   unsigned char *header = t->file.data + 8;

@@ -1,5 +1,4 @@
-/* Variables as a safetensors file: the data in one pass, one variable at a time, and then the header with their
- * checksums. */
+/* Writes variables as a safetensors file: the data, one variable at a time, and finally the header with checksums. */
 #include <stdlib.h>
 
 #include <jansson.h>
@@ -10,11 +9,11 @@ enum { ALIGN = 8, LENGTH = 8 };
 
 typedef struct item {
   const char *name;
-  const clade__foreign_var *foreign; /* NULL: it is here, whole */
+  const clade__foreign_var *foreign; /* NULL: this rank has the whole variable */
   clade_type type;
   size_t element, bytes, stored, offset; /* stored: bytes in the file */
-  bool packed;                           /* zeros are left out there */
-  bool blocks;                           /* its elements share blocks */
+  bool packed;                           /* zeros are omitted in the file */
+  bool blocks;                           /* elements share blocks */
   char digits[CLADE__DIGITS + 1];
 } item;
 typedef struct plan {
@@ -22,7 +21,7 @@ typedef struct plan {
   size_t n, largest;
 } plan;
 
-/* Larger elements first, so that all lie aligned, and what is packed last; then by name. */
+/* Order: unpacked before packed, then descending size of elements, which aligns them, then name. */
 static int by_element(const void *a, const void *b) {
   const item *x = a, *y = b;
   if (x->packed != y->packed) return x->packed ? 1 : -1;
@@ -30,7 +29,7 @@ static int by_element(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-/* Where less is left than was: of floats alone. */
+/* Omits zeros if that is smaller; floats only. */
 static clade_status try_packing(const clade_vars *vars, item *one) {
   if (!clade__is_float(one->type.dtype) || clade__has_blocks(one->type.dtype) || one->foreign || !one->bytes)
     return CLADE_OK;
@@ -51,7 +50,7 @@ static clade_status add_item_of(plan *out, item one, const clade_vars *packing) 
   memset(one.digits, '0', CLADE__DIGITS);
   CLADE_TRY(clade_type_bytes(&one.type, &one.bytes));
   one.blocks = clade__has_blocks(one.type.dtype);
-  one.element = 1; /* blocks lie anywhere */
+  one.element = 1; /* blocks need no alignment */
   if (!one.blocks) CLADE_TRY(clade__dtype_element(one.type.dtype, &one.element));
   one.stored = one.bytes;
   if (packing) CLADE_TRY(try_packing(packing, &one));
@@ -87,7 +86,7 @@ static clade_status make_plan(const clade_vars *vars, const clade__vars_written 
 }
 
 /* ---- the header ---- */
-/* Jansson answers NULL and -1 where memory is short, and where a text is no UTF-8. */
+/* jansson returns NULL or -1 if out of memory or if a text is not UTF-8. */
 static bool set(json_t *object, const char *key, json_t *value) { return !json_object_set_new(object, key, value); }
 
 static bool add_text_of(json_t *metadata, const char *prefix, const item *one, const char *value) {
@@ -98,10 +97,10 @@ static bool add_text_of(json_t *metadata, const char *prefix, const item *one, c
   return good;
 }
 
-/* For the file it is a row of bytes. */
+/* Whether the file stores the tensor as a row of bytes. */
 static bool is_row(const item *one) { return one->packed || one->blocks; }
 
-/* What such a tensor is. */
+/* Adds the real type and shape to the metadata. */
 static bool add_type(json_t *metadata, const item *one) {
   clade__text type = {0};
   if (!is_row(one)) return true;
@@ -125,7 +124,7 @@ static bool add_metadata(json_t *root, const plan *p, size_t n_pairs, const clad
   return good;
 }
 
-/* A list of sizes that belongs to an object already: jansson frees what it cannot take. */
+/* Adds a list of sizes; jansson frees a value that it cannot add. */
 static bool add_sizes(json_t *object, const char *key, int n, const int64_t *sizes) {
   json_t *list = json_array();
   bool good = set(object, key, list);
@@ -148,7 +147,7 @@ static int add_text(const char *bytes, size_t n, void *text) {
   return ((clade__text *)text)->failed ? -1 : 0;
 }
 
-/* Its length before it, blanks after it; without the seal. Its size does not depend on the checksums. */
+/* Makes the header: length, JSON, padding; not yet sealed. Its size does not depend on the checksums. */
 static clade_status make_header(const plan *p, size_t n_pairs, const clade__pair *pairs, clade__text *out) {
   unsigned char length[LENGTH];
   json_t *root = json_object();
@@ -171,13 +170,13 @@ static clade_status check_pairs(size_t n, const clade__pair *pairs) {
   return CLADE_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 static clade_status write_item(clade__draft *draft, uint64_t start, item *one, const void *data) {
   clade__hash_text(clade__hash_bytes(data, one->stored), one->digits);
   return clade__draft_write_at(draft, start + one->offset, data, one->stored);
 }
 
-/* `packed`: more room, where anything is. */
+/* packed: buffer for packed tensors, if there are any. */
 static clade_status write_data(const clade_vars *vars, const clade__foreign *foreign, clade__draft *draft,
                                uint64_t start, plan *p, void *room, unsigned char *packed) {
   for (size_t i = 0; i < p->n; i++) {

@@ -1,5 +1,5 @@
-/* Tensors of which many elements are 0, as pruned weights are, in less room: a bit for each element, the first in the
- * lowest bit of the first byte, that says whether it is there; then those that are there. */
+/* Compact storage of tensors with many zeros, such as pruned weights: a bit for each element (the first is the
+ * lowest bit of the first byte) that is 1 if the element is stored, followed by the stored elements. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void clade__zeros_pack(const void *data, size_t n, size_t element, unsigned char
   }
 }
 
-/* ---- what a header says of such a tensor ---- */
+/* ---- reading the header ---- */
 static clade_status wrong(const char *path, const clade__tensor *tensor, const char *what) {
   return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\", in which zeros are left out: %s", path, tensor->name, what);
 }

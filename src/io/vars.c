@@ -1,4 +1,4 @@
-/* Variables saved to a safetensors file and loaded from one, and the hash of their parameters. */
+/* Saves variables to safetensors files and loads them, and hashes parameters. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ fail:
   return status;
 }
 
-/* ---- what does not fit ---- */
+/* ---- mismatches ---- */
 typedef struct complaints {
   clade__text text;
   int n;
@@ -136,7 +136,7 @@ clade_status clade__vars_apply(const char *path, const clade__tensors *t, clade_
   return CLADE_OK;
 }
 
-/* That the file is whole and of this model, told by its header. */
+/* Checks by its header that a file is complete and fits the model. */
 static clade_status judge(const clade__file *file, const void *what) {
   const fitting *f = what;
   clade__tensors tensors;
@@ -164,11 +164,11 @@ fail:
   return status;
 }
 
-/* ---- the hash ---- */
+/* ---- hash ---- */
 typedef struct parameter {
   const char *name;
   size_t bytes;
-  const clade__foreign_var *foreign; /* NULL: it is here, whole */
+  const clade__foreign_var *foreign; /* NULL: this rank has the whole parameter */
 } parameter;
 
 static int by_name(const void *a, const void *b) {

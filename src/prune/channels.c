@@ -1,21 +1,21 @@
-/* Pruning of channels: what is left of each variable, the shapes that a smaller graph is built with, and the check that
- * it is the same graph. */
+/* Pruning of channels: remaining values, shapes for building the smaller graph, and the check that this graph has
+ * the same structure. */
 #include <inttypes.h>
 
 #include "prune/prune.h"
 
-/* A variable with the places that go along its axes. */
+/* A variable, with the indices to remove along its axes. */
 typedef struct pruned_var {
   char *name;
   clade_type type;
   clade_shape left;
-  bool *gone[CLADE_MAX_RANK]; /* of one allocation, at [0] */
+  bool *gone[CLADE_MAX_RANK]; /* a single allocation, at [0] */
 } pruned_var;
 
-/* Of a node of the graph: what the smaller one has in the same place. */
+/* A node that the smaller graph must have at the same position. */
 typedef struct pruned_node {
   const clade_op *op;
-  size_t first, n; /* of its results among `shapes` */
+  size_t first, n; /* range of its results in `shapes` */
 } pruned_node;
 
 struct clade_pruning {
@@ -24,7 +24,7 @@ struct clade_pruning {
   clade__map by_name;
   pruned_node *nodes;
   clade_shape *shapes;
-  clade__units units; /* names are the pruning's own */
+  clade__units units; /* names are owned */
   int64_t removed;
 };
 
@@ -42,7 +42,7 @@ void clade_pruning_free(clade_pruning *p) {
   clade__free(p);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 static clade_status note_variable(clade_pruning *p, const clade__port *port, const clade_type *type, pruned_var *v) {
   size_t places = 0;
   v->type = *type;
@@ -78,7 +78,7 @@ static void note_removed(clade_pruning *p) {
   }
 }
 
-/* The names of layers are the graph's, which may be gone before. */
+/* Copies the names of layers: the graph may be released first. */
 static void keep_names(clade_pruning *p) {
   for (size_t i = 0; i < p->units.n_layers; i++) {
     size_t index;
@@ -88,7 +88,7 @@ static void keep_names(clade_pruning *p) {
   }
 }
 
-/* By the number that its ties have. */
+/* Marks the sets of tied indices that are removed. */
 static void mark_sets(const clade_pruning *p, const clade_graph *g, const clade_ties *t, bool *gone) {
   for (size_t i = 0; i < p->units.n; i++) {
     const clade__unit *unit = &p->units.at[i];
@@ -164,7 +164,7 @@ fail:
   return status;
 }
 
-/* ---- what it tells ---- */
+/* ---- information ---- */
 clade_status clade_pruning_get_info(const clade_pruning *p, clade_pruning_info *info) {
   if (!p || !info) return CLADE_FAIL(INVALID, "clade_pruning_get_info: the %s is NULL", p ? "info" : "pruning");
   const clade_pruning_info all = {
@@ -216,7 +216,7 @@ clade_status clade_pruning_check(const clade_pruning *p, const clade_graph *g) {
 }
 
 /* ---- values ---- */
-/* Elements of which no place goes, in their order. */
+/* Copies the elements that remain, in their order. */
 static void gather(const pruned_var *v, size_t element, const unsigned char *from, unsigned char *to) {
   const clade_shape *shape = &v->type.shape;
   int64_t at[CLADE_MAX_RANK] = {0}, n = 1;

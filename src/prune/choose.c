@@ -1,4 +1,5 @@
-/* Which channels go: the least of all layers, in blocks that leave widths which kernels like. */
+/* Selects the channels to remove: those with the smallest scores of all layers, in blocks that leave good widths for
+ * kernels. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,9 +27,9 @@ static int by_layer(const void *a, const void *b) {
   return scores ? scores : x->unit < y->unit ? -1 : 1;
 }
 
-/* Channels of a layer that go together, once the blocks before it are gone. */
+/* Channels of a layer that are removed together, after the layer's earlier blocks. */
 typedef struct block {
-  double score; /* the mean */
+  double score; /* mean of its channels */
   size_t first, n;
   int layer;
 } block;
@@ -39,7 +40,7 @@ static int by_score(const void *a, const void *b) {
   return scores ? scores : x->first < y->first ? -1 : 1;
 }
 
-/* All blocks of a layer but the last, which stays. The first one is what is over of whole multiples. */
+/* Cuts a layer into blocks; the last block is never removed. The first block is the remainder of whole multiples. */
 static size_t cut(const ranked *all, const clade__layer *layer, size_t first, block *blocks) {
   const size_t n = (size_t)layer->n, multiple = (size_t)layer->multiple;
   size_t count = 0;
@@ -57,7 +58,8 @@ static void remove_block(clade__units *u, const ranked *all, const block *b) {
   u->layers[b->layer].removed += (int64_t)b->n;
 }
 
-/* A block that would lead away from the wanted number stays, with those of its layer behind it. */
+/* Removes blocks in the order of scores. If removing a block would move the total away from `wanted`, this block and
+ * later ones of its layer stay. */
 static void remove_blocks(clade__units *u, const ranked *all, const block *blocks, size_t n, bool *closed,
                           double wanted) {
   double removed = 0;

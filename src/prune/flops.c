@@ -1,4 +1,4 @@
-/* What a graph computes: the multiplications and additions of its convolutions and matrix products. */
+/* Floating-point operations of a graph's convolutions and matrix products. */
 #include "op/op.h"
 #include "prune/prune.h"
 

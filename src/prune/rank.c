@@ -1,4 +1,4 @@
-/* How much each channel matters: by the weights that would go with it, or by the scales of its normalizations. */
+/* Importance of channels: by the weights that are removed with a channel, or by the scales of batch normalization. */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,10 +28,10 @@ fail:
   return status;
 }
 
-/* Where a variable's places along its axes add to scores: units by place, from 1 on. */
+/* For each axis of a variable: the unit of each index, from 1 on; 0: none. */
 typedef struct places {
   clade_shape shape;
-  size_t *unit[CLADE_MAX_RANK]; /* of one allocation, at [0] */
+  size_t *unit[CLADE_MAX_RANK]; /* a single allocation, at [0] */
 } places;
 
 static clade_status places_of(const clade_graph *g, const clade__units *u, int variable, places *p) {
@@ -65,7 +65,7 @@ static void add_scores(clade__units *u, const places *p, const float *w, size_t 
   }
 }
 
-/* Batch normalization's scale is the weight of one dimension, as its layer names it. */
+/* Batch normalization's scale is the one-dimensional variable named ".weight". */
 static bool counts(const clade_graph *g, int variable, clade_prune_rank rank) {
   static const char weight[] = ".weight";
   const clade__port *port = &g->variables.at[variable];
@@ -106,7 +106,7 @@ static clade_status check_scaled(const clade_graph *g, const clade__units *u) {
   return CLADE_OK;
 }
 
-/* Layers have weights of other sizes: what counts is how a channel compares with those beside it. */
+/* Divides by the mean of the layer, because the magnitudes of layers differ. */
 static clade_status normalize(clade__units *u) {
   double *sum = clade__new(u->n_layers, sizeof *sum);
   if (!sum) return CLADE_NO_MEMORY;

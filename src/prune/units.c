@@ -1,4 +1,4 @@
-/* The channels of a graph that can go: places of its variables by what they are tied to, and layers of such. */
+/* Finds the removable channels of a graph, as sets of tied indices of variables, and their layers. */
 #include "prune/prune.h"
 
 void clade__units_free(clade__units *u) {
@@ -8,7 +8,7 @@ void clade__units_free(clade__units *u) {
   *u = (clade__units){0};
 }
 
-/* `index`: of the unit of each set, from 1 on; 0: there is none yet. */
+/* index: for each set its unit, from 1 on; 0: none yet. */
 static clade_status add_place(const clade_ties *t, size_t *index, clade__units *u, clade__id value,
                               clade__member member) {
   const size_t set = clade__ties_of(t, value, member.axis, member.at);
@@ -34,7 +34,7 @@ static clade_status add_places(const clade_graph *g, const clade_ties *t, size_t
   return CLADE_OK;
 }
 
-/* Of the variables and axes that a unit is on. */
+/* Hash of the variables and axes of a unit. */
 static clade__hash signature(const clade__unit *unit) {
   clade__hash hash = {0};
   for (size_t i = 0; i < unit->n; i++) {
@@ -44,7 +44,8 @@ static clade__hash signature(const clade__unit *unit) {
   return hash;
 }
 
-/* The weight that makes the channels: the first variable of two dimensions that has them as its first. */
+/* Name of the weight that produces the channels: the first variable of at least two dimensions with the channels on
+ * its first axis. */
 static const char *name_of(const clade_graph *g, const clade__unit *unit) {
   for (size_t i = 0; i < unit->n; i++) {
     const clade__port *port = &g->variables.at[unit->members[i].variable];

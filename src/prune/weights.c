@@ -1,4 +1,4 @@
-/* Single weights set to 0: the smallest of each parameter, or two of each four along its inputs. */
+/* Pruning of single weights: the smallest of each parameter, or two of each four along its inputs (2:4). */
 #include <math.h>
 #include <stdio.h>
 
@@ -17,8 +17,8 @@ bool clade__structure_fits(clade_prune_structure structure, const clade_type *ty
   return structure == CLADE_PRUNE_WEIGHTS || (structure == CLADE_PRUNE_2_4 && type->shape.dim[1] % 4 == 0);
 }
 
-/* ---- which ---- */
-/* Magnitudes are in the order of these. */
+/* ---- selection ---- */
+/* Bits that order floats by magnitude. */
 static uint32_t bits_of(float x) {
   uint32_t bits;
   x = fabsf(x);
@@ -26,14 +26,15 @@ static uint32_t bits_of(float x) {
   return bits;
 }
 
-/* Where the k-th of the counts is, and in *k how many of its own are before it. */
+/* Index of the k-th element by cumulative counts; *k becomes its rank within that count. */
 static uint32_t find_count(const size_t *counts, size_t n, size_t *k) {
   uint32_t i = 0;
   while (i + 1 < n && *k >= counts[i]) *k -= counts[i++];
   return i;
 }
 
-/* The k smallest; of equal ones the first. By the upper halves of their bits, and then by the lower ones. */
+/* Marks the k smallest magnitudes; of equal ones the first. Two passes of a radix selection: by the upper and then
+ * the lower 16 bits. */
 static clade_status mark_smallest(const float *w, size_t n, size_t k, bool *zero) {
   enum { HALF = 1 << 16 };
   size_t *counts = clade__new(HALF, sizeof *counts), left = k;
@@ -72,7 +73,7 @@ static void mark_two_of_four(const clade_shape *shape, const float *w, bool *zer
     }
 }
 
-/* ---- setting them ---- */
+/* ---- clearing ---- */
 static clade_status clear(clade_vars *vars, const char *name, const clade_type *type, const bool *zero, size_t n) {
   size_t element, bytes;
   clade_status status;
@@ -89,7 +90,7 @@ fail:
   return status;
 }
 
-/* optimizer.MOMENT:NAME, of the same shape. */
+/* Whether a variable is optimizer state of the parameter: optimizer.MOMENT:NAME with the same shape. */
 static bool is_state_of(const clade_port_info *info, const char *name, const clade_type *type) {
   static const char begin[] = "optimizer.";
   const char *colon = strchr(info->name, ':');

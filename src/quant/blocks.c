@@ -1,11 +1,11 @@
-/* Weights of a layer in blocks: numbers of four or eight bits with a scale for each 32. */
+/* Weights in blocks: 4-bit or 8-bit integers with a scale for each 32. */
 #include <math.h>
 
 #include "quant/quant.h"
 
 void clade__block_weights_free(clade__block_weights *w) { clade__free(w->data); }
 
-/* Of the scales, which begin blocks; false: one is no number. */
+/* Measures the scales, which are at the start of blocks; false: a scale is not finite. */
 static bool measure(clade_dtype type, clade__block_weights *w) {
   const size_t block = clade__dtype_row(type)->bytes;
   for (size_t at = 0; at < w->bytes; at += block) {

@@ -1,5 +1,5 @@
-/* Quantization of a trained model: it is watched in f32, or was trained for it; then its layers get scales and weights
- * of 8 bits. */
+/* Quantization of a trained model: calibrates ranges in f32, or takes them from --qat training, then gives layers
+ * scales and 8-bit weights. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,13 +8,13 @@
 typedef struct layer {
   clade__quant_layer at;
   size_t tap;
-  bool f32; /* it stays so */
+  bool f32; /* the layer stays in f32 */
   clade_dtype input;
   double scale;
-  clade__small_weights trained; /* .weight NULL: they are not */
+  clade__small_weights trained; /* .weight NULL: not trained for 8 bits */
 } layer;
 
-/* A value that some layers take in, as an output of the graph that is watched. */
+/* The input of one or more layers, an output of the calibration graph. */
 typedef struct tap {
   clade__id value;
   char name[32];
@@ -28,12 +28,12 @@ struct clade_quantization {
   clade_func *func;
   clade_run *run;
   clade_calibration calibration;
-  clade_dtype weights; /* whose elements share blocks; unset: layers compute with 8 bits */
+  clade_dtype weights; /* type with shared blocks; unset: layers compute in 8 bits */
   bool scaled, trained;
   layer *layers;
   size_t n_layers, n_taps;
   tap *taps;
-  float *room; /* for the largest of them */
+  float *room; /* buffer for the largest one */
 };
 
 static const char *const calibrations[] = {"minmax", "percentile", "mse"};
@@ -54,7 +54,7 @@ void clade_quantization_free(clade_quantization *q) {
   clade__free(q);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 static size_t tap_of(clade_quantization *q, clade__id value) {
   size_t i = 0;
   while (i < q->n_taps && q->taps[i].value != value) i++;
@@ -86,7 +86,7 @@ fail:
   return status;
 }
 
-/* Those that the text lists, with the type of their inputs. */
+/* Takes the layers that the text lists, with the types of their inputs. */
 static clade_status take_trained_layers(clade_quantization *q, const char *text) {
   clade__quant_layers found;
   clade__quant_entry *entries = NULL;
@@ -105,7 +105,7 @@ fail:
   return status;
 }
 
-/* Those that can have weights in blocks. */
+/* Takes the layers whose weights can be in blocks. */
 static clade_status take_block_layers(clade_quantization *q) {
   clade__quant_layers found;
   clade_status status;
@@ -124,7 +124,7 @@ fail:
   return status;
 }
 
-/* The graph with the inputs of all layers among its outputs. */
+/* Copies the graph and adds the inputs of all layers to its outputs. */
 static clade_status watched(clade_quantization *q, clade_graph **out) {
   size_t most = 1;
   CLADE_TRY(clade__graph_rewrite(q->graph, NULL, NULL, out));
@@ -134,7 +134,7 @@ static clade_status watched(clade_quantization *q, clade_graph **out) {
     CLADE_TRY(clade_shape_elements(&clade__type(q->graph, t->value)->shape, &elements));
     t->elements = (size_t)elements;
     most = CLADE_MAX(most, t->elements);
-    clade_output(*out, t->name, clade__graph_val(*out, t->value)); /* a plain copy numbers values alike */
+    clade_output(*out, t->name, clade__graph_val(*out, t->value)); /* a plain copy keeps the numbers of values */
   }
   q->room = clade__new(most, sizeof *q->room);
   return q->room ? clade_graph_status(*out) : CLADE_NO_MEMORY;
@@ -152,7 +152,7 @@ fail:
   return status;
 }
 
-/* ---- layers that were trained for 8 bits ---- */
+/* ---- layers of --qat training ---- */
 static clade_status read_part(clade_run *run, clade_ticket ticket, const layer *l, const char *part, void *to,
                               size_t bytes) {
   char name[CLADE__QUANT_PART];
@@ -176,7 +176,7 @@ static clade_status read_trained(const clade_quantization *q, clade_run *run, cl
                     l->at.name);
 }
 
-/* By the device and by the nodes that a test in the training has, so that they are the same bits. */
+/* Computes the weights on the device by the same nodes as a test during training, so that the bits are the same. */
 static clade_status take_trained(clade_quantization *q, clade_device *device, const char *text) {
   clade_graph *g = NULL;
   clade_ticket ticket;
@@ -239,8 +239,8 @@ fail:
   return status;
 }
 
-/* ---- looking ---- */
-/* Of the first layer that takes it in. */
+/* ---- calibration ---- */
+/* Name of the first layer with this input. */
 static const char *taker(const clade_quantization *q, size_t at) {
   for (size_t i = 0; i < q->n_layers; i++)
     if (q->layers[i].tap == at) return q->layers[i].at.name;
@@ -264,7 +264,7 @@ clade_status clade_quantization_observe(clade_quantization *q, int64_t rows, int
   if (of_rows && (rows < 1 || rows > of_rows))
     return CLADE_FAIL(INVALID, "clade_quantization_observe: %lld rows of %lld; expected 1 to all of them",
                       (long long)rows, (long long)of_rows);
-  if (q->weights) return CLADE_OK; /* inputs stay as they are */
+  if (q->weights) return CLADE_OK; /* inputs are not quantized */
   if (q->trained)
     return CLADE_FAIL(INVALID, "clade_quantization_observe: the ranges were trained: samples would change nothing");
   CLADE_TRY(clade_execute(q->run, n, feeds, &ticket));
@@ -273,7 +273,7 @@ clade_status clade_quantization_observe(clade_quantization *q, int64_t rows, int
   return CLADE_OK;
 }
 
-/* ---- deciding ---- */
+/* ---- scales ---- */
 static clade_status scale(clade_quantization *q) {
   if (q->scaled) return CLADE_OK;
   for (size_t i = 0; i < q->n_layers; i++) {

@@ -1,9 +1,9 @@
-/* Ranges of what layers take in: how much of it is to be represented by 8 bits. */
+/* Ranges of layer inputs: which magnitudes 8 bits represent. */
 #include <math.h>
 
 #include "quant/quant.h"
 
-/* Two parts become one until the number is inside. */
+/* Doubles the range, merging pairs of bins, until it contains `to`. */
 static void widen(clade__range *r, double to) {
   if (!(r->top > 0)) {
     r->top = to > 0 ? to : 0;
@@ -46,7 +46,7 @@ static double percentile(const clade__range *r, double fraction) {
   return r->most;
 }
 
-/* The mean squared error of so many steps up to `limit`, each element in the middle of its part. */
+/* Squared error of quantization with this limit, with each element at the center of its bin. */
 static double error_of(const clade__range *r, double limit, int levels) {
   const double step = limit / levels;
   double sum = 0;
@@ -70,8 +70,8 @@ static double least_error(const clade__range *r, int levels) {
 
 double clade__range_limit(const clade__range *r, clade_calibration calibration, int levels) {
   double limit = r->most;
-  if (!(limit > 0)) return 1; /* always 0: any scale does */
+  if (!(limit > 0)) return 1; /* all values are 0: any scale fits */
   if (calibration == CLADE_CALIBRATE_PERCENTILE) limit = percentile(r, 0.9999);
   if (calibration == CLADE_CALIBRATE_MSE) limit = least_error(r, levels);
-  return fmax(limit, (double)levels * 0x1p-100); /* so that the scale and its reciprocal are ordinary numbers */
+  return fmax(limit, (double)levels * 0x1p-100); /* keeps the scale and its reciprocal normal numbers */
 }

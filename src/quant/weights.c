@@ -1,4 +1,4 @@
-/* Weights of 8 bits: symmetric, a scale for each output, with the batch normalization behind the layer folded in. */
+/* 8-bit weights: symmetric, a scale for each output, with the following batch normalization folded in. */
 #include <math.h>
 
 #include "quant/quant.h"
@@ -13,7 +13,7 @@ void clade__small_weights_free(clade__small_weights *w) {
 
 static const char *name_of(const clade_graph *g, clade__id variable) { return g->nodes[g->values[variable].node].name; }
 
-/* A variable's numbers, to be freed; NULL where there is no variable. */
+/* Values of a variable, to be freed; NULL: no variable. */
 static clade_status read_floats(const clade_graph *g, const clade_vars *vars, clade__id variable, float **out) {
   size_t bytes;
   *out = NULL;
@@ -41,7 +41,7 @@ static clade_status read_layer(const clade_graph *g, const clade_vars *vars, con
   return CLADE_OK;
 }
 
-/* The layer's result times `slope` and plus `bias` is that of the normalization behind it. */
+/* normalization(y) = y * slope + bias for the layer's result y. */
 static void fold(const floats *f, double eps, size_t output, double *slope, double *bias) {
   *slope = 1;
   *bias = f->bias ? (double)f->bias[output] : 0;

@@ -130,7 +130,8 @@ static clade_status take_settings(clade__training *tr, const json_t *state) {
   CLADE_TRY(read_scalar(tr, "optimizer.lr", CLADE_F32, &lr, sizeof lr));
   bool same = lr == (float)tr->t.optimizer.lr;
   json_t *rate =
-      json_pack("{s:f}", "lr", same ? tr->t.optimizer.lr : (double)lr); /* older checkpoints: the rate only */
+      /* Older checkpoints store only the rate. */
+      json_pack("{s:f}", "lr", same ? tr->t.optimizer.lr : (double)lr);
   clade_status status = rate ? clade__train_changes(tr, before ? before : rate, &tr->changed) : CLADE_NO_MEMORY;
   json_decref(rate);
   CLADE_TRY(status);
