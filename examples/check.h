@@ -1,4 +1,4 @@
-/* What the examples share: a failed call is told, and ends the program. */
+/* Shared by the examples: a failed call prints its error and ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -14,7 +14,7 @@ static inline void check_at(clade_status status, const char *file, int line) {
 }
 #define CHECK(call) check_at((call), __FILE__, __LINE__)
 
-/* For what only this program can say. */
+/* Checks conditions of the example itself. */
 static inline void expect_at(int holds, const char *what, const char *file, int line) {
   if (holds) return;
   fprintf(stderr, "%s:%d: expected: %s\n", file, line, what);

@@ -1,5 +1,5 @@
-/* A training loop of one's own: one func is one step, and the loop decides what happens between steps. Here it halves
- * the learning rate when the loss stops falling, and tests with the weights as they are. custom_loop [device] */
+/* A custom training loop: one func is one step, and the program decides what happens between steps. This one halves
+ * the learning rate when the loss stops falling, and tests with the current weights. custom_loop [device] */
 #include "check.h"
 
 enum { BATCH = 50, STEPS = 120, LOOK = 30 };
@@ -9,7 +9,7 @@ static clade_val model(clade_graph *g, clade_val x) {
   return clade_nn_linear(g, "last", h, .out = 10);
 }
 
-/* What both graphs begin with. */
+/* Input, labels and the model, common to both graphs. */
 static clade_val begin(clade_graph **g, clade_val *y) {
   CHECK(clade_graph_new(g));
   clade_val x = clade_input(*g, "x", CLADE_F32, CLADE_SHAPE(BATCH, 1, 28, 28));
@@ -49,7 +49,7 @@ static clade_ticket execute(clade_run *run, const clade_batch *batch) {
   return ticket;
 }
 
-/* The mean loss of the next LOOK steps. */
+/* Mean loss of the next LOOK steps. */
 static float train(clade_run *run, clade_loader *loader) {
   float sum = 0;
   for (int i = 0; i < LOOK; ++i) {
@@ -62,7 +62,7 @@ static float train(clade_run *run, clade_loader *loader) {
   return sum / LOOK;
 }
 
-/* The part of the test images that is answered right. */
+/* Fraction of test images that are classified correctly. */
 static float test(clade_run *run, clade_dataset *images) {
   clade_loader *loader;
   clade_batch batch = {.size = sizeof batch};
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
   CHECK(clade_dataset_open("digits", false, &test_images));
   CHECK(clade_loader_new(train_images, &loader, .batch = BATCH, .seed = 1, .shuffle = true, .drop_last = true));
   clade_func *step_func = build_step(device), *test_func = build_test(device);
-  CHECK(clade_vars_new(step_func, 42, &vars)); /* the test finds its weights there by their names */
+  CHECK(clade_vars_new(step_func, 42, &vars)); /* shared: the test graph's variables have the same names */
   CHECK(clade_run_new(step_func, vars, &step));
   CHECK(clade_run_new(test_func, vars, &check));
 

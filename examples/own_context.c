@@ -1,6 +1,6 @@
-/* A program that has an OpenCL context, queue and buffer already, and lets Clade work in them: it starts after an event
- * of the program's, reads the program's buffer from an offset on, and gives an event back. Nothing is finished or
- * released behind the program's back. */
+/* A program with its own OpenCL context, queue and buffer, in which Clade works: it waits for the program's event,
+ * reads the program's buffer from an offset on, and returns an event. Clade neither finishes the queue nor releases
+ * the program's objects. */
 #include <string.h>
 
 #include <clade/opencl.h>
@@ -16,7 +16,7 @@ static void cl_check_at(cl_int error, const char *call, int line) {
 }
 #define CL_CHECK(call) cl_check_at((call), #call, __LINE__)
 
-/* The first device of any platform that has one. */
+/* The first device of any platform. */
 static cl_device_id find_device(void) {
   cl_platform_id platforms[16];
   cl_device_id device;
@@ -63,7 +63,7 @@ static void sum_rows(clade_device *device, const own *o, cl_event begin, float s
   CHECK(clade_run_new_on(func, NULL, o->queue, &opt));
 
   CHECK(clade_execute_after(run, 1, &(clade_feed){.name = "x", .tensor = rows}, 1, &begin, &ticket, &done));
-  CL_CHECK(clWaitForEvents(1, &done)); /* the program's own way to wait; clade_read would wait as well */
+  CL_CHECK(clWaitForEvents(1, &done)); /* an OpenCL wait; clade_read would wait as well */
   CHECK(clade_read(run, ticket, "sums", sums, sizeof(float[ROWS])));
 
   CL_CHECK(clReleaseEvent(done));
@@ -91,7 +91,7 @@ int main(void) {
   CL_CHECK(clReleaseEvent(written));
   clade_device_release(device);
 
-  /* The program's objects are as they were: nothing of it went with Clade. */
+  /* The program's objects are still valid after Clade has released its own. */
   float back[ROWS * COLUMNS];
   CL_CHECK(clEnqueueReadBuffer(o.queue, o.memory, CL_TRUE, OFFSET, sizeof back, back, 0, NULL, NULL));
   EXPECT(!memcmp(values, back, sizeof back));

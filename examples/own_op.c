@@ -1,5 +1,5 @@
-/* An op of one's own, out of Clade's tree: y = v sin(f v), with its kernel's source and its derivative. Here it works
- * on v = x w; the weights w are exchanged between executions, and nothing is compiled again. own_op [device] */
+/* A custom op outside of Clade's source tree: y = v sin(f v), with kernel source and derivative. Applied to v = x w;
+ * the weights w are replaced between executions without a compilation. own_op [device] */
 #include <math.h>
 #include <stddef.h>
 
@@ -15,7 +15,7 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* dx = dy (sin(f x) + f x cos(f x)), built of Clade's own ops. */
+/* dx = dy (sin(f x) + f x cos(f x)), in terms of Clade's ops. */
 static clade_status grad(clade_grad *g) {
   const swirl_attrs *a = g->node->attrs;
   clade_val f = clade_fill(g->graph, CLADE_F32, CLADE_SCALAR, (double)a->f);
@@ -35,11 +35,11 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_out(s, 0);
   clade_emit_f32(s, a->f);
   clade_emit_index(s, n);
-  clade_emit_range(s, 1, (size_t[]){(size_t)n}, (size_t[]){64}); /* the shape is an argument, the group's size fixed */
+  clade_emit_range(s, 1, (size_t[]){(size_t)n}, (size_t[]){64}); /* a fixed work-group size; the shape is an argument */
   return CLADE_OK;
 }
 
-/* cl_kernels/prelude.cl goes before it: KERNEL, ARG, USE and index_t come from there. */
+/* cl_kernels/prelude.cl is put in front; it defines KERNEL, ARG, USE and index_t. */
 static const char source[] = "KERNEL(swirl_forward_ref)(ARG(float, x), ARG(float, y), const float f, const index_t n)\n"
                              "{\n"
                              "  USE(float, x);\n"
@@ -51,7 +51,7 @@ static const char source[] = "KERNEL(swirl_forward_ref)(ARG(float, x), ARG(float
 static const clade_attr attrs[] = {{"f", CLADE_ATTR_F32, offsetof(swirl_attrs, f), 1}, {0}};
 static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
 static const clade_op swirl = {.size = sizeof swirl,
-                               .name = "acme.swirl", /* with a dot: not Clade's */
+                               .name = "acme.swirl", /* names with a dot are reserved for custom ops */
                                .min_in = 1,
                                .max_in = 1,
                                .n_out = 1,
@@ -69,7 +69,7 @@ static clade_val acme_swirl(clade_graph *g, clade_val x, float f) {
 
 enum { N = 1000 };
 
-/* The largest difference from what C computes. */
+/* Largest difference to the result in C. */
 static double difference(const float *x, const float *w, const float *y, const float *dw) {
   double worst = 0;
   for (int i = 0; i < N; ++i) {
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < N; ++i) x[i] = (float)(i - N / 2) * 0.01f;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < N; ++i) w[i] = 1 - 0.25f * (float)round;
-    CHECK(clade_vars_set(vars, "w", w, sizeof w)); /* the same func, the same run */
+    CHECK(clade_vars_set(vars, "w", w, sizeof w)); /* same func, same run */
     CHECK(clade_execute(run, CLADE_FEEDS({.name = "x", .data = x, .bytes = sizeof x}), &ticket));
     CHECK(clade_read(run, ticket, "y", y, sizeof y));
     CHECK(clade_read(run, ticket, "dw", dw, sizeof dw));

@@ -1,5 +1,5 @@
-/* A perceptron from models/mlp.c: compiled once, specialized for two batch sizes, and its weights exchanged without
- * compiling again.
+/* A perceptron from models/mlp.c: compiled once, specialized for two batch sizes, with weights replaced without
+ * another compilation.
  *     perceptron [device] */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void run(clade_func *any, clade_vars *vars, int64_t batch, float *p) {
   float *x = malloc(bytes);
   EXPECT(x);
   mlp_images(1, batch, x);
-  CHECK(clade_func_specialize(any, CLADE_DIMS({"batch", batch}), &func)); /* kept in `any`: cheap the second time */
+  CHECK(clade_func_specialize(any, CLADE_DIMS({"batch", batch}), &func)); /* cached in `any`: a second call is cheap */
   CHECK(clade_run_new(func, vars, &execution));
   CHECK(clade_execute(execution, CLADE_FEEDS({.name = "x", .data = x, .bytes = bytes}), &ticket));
   CHECK(clade_read(execution, ticket, "p", p, (size_t)batch * MLP_OUT * sizeof(float)));

@@ -1,4 +1,4 @@
-/* One func and one set of variables, a run per thread: all threads give the same bits.
+/* One func and one set of variables with a run per thread; all threads compute the same bits.
  *     threads [device] */
 #include <pthread.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void *work(void *argument) {
   worker *w = argument;
   clade_run *run;
   clade_ticket ticket;
-  CHECK(clade_run_new(w->func, w->vars, &run)); /* a run belongs to one thread */
+  CHECK(clade_run_new(w->func, w->vars, &run)); /* a run must be used by a single thread */
   for (int i = 0; i < TIMES; ++i) {
     CHECK(clade_execute(run, CLADE_FEEDS({.name = "x", .data = w->x, .bytes = w->x_bytes}), &ticket));
     CHECK(clade_read(run, ticket, "p", w->p, sizeof w->p));

@@ -1,5 +1,5 @@
 /* A graph over two devices: the first layer on one, the second on the other.
- *     two_devices [device device]      two halves of a CPU where none is named */
+ *     two_devices [device device]      by default: two halves of a CPU */
 #include <math.h>
 
 #include "check.h"
@@ -14,7 +14,7 @@ static void open_devices(int argc, char **argv, clade_device *devices[2]) {
     clade_device *cpu;
     CHECK(clade_device_find(argc > 1 ? argv[1] : NULL, &cpu));
     CHECK(clade_device_split(cpu, 2, devices));
-    clade_device_release(cpu); /* its parts hold what they need */
+    clade_device_release(cpu); /* the sub-devices retain it */
   }
 }
 
@@ -23,7 +23,7 @@ static clade_graph *build(void) {
   CHECK(clade_graph_new(&g));
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(ROWS, IN));
   clade_val h = clade_relu(g, clade_nn_linear(g, "first", x, .out = HIDDEN));
-  clade_graph_place(g, 1); /* what follows runs there; h is copied over */
+  clade_graph_place(g, 1); /* the following nodes run on device 1; h is copied */
   clade_output(g, "y", clade_nn_linear(g, "second", h, .out = 1));
   return g;
 }
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
   clade_ticket ticket;
   open_devices(argc, argv, devices);
   clade_graph *g = build();
-  CHECK(clade_compile(g, devices[0], &func, .n_devices = 1, .devices = &devices[1])); /* beyond the first: one */
+  CHECK(clade_compile(g, devices[0], &func, .n_devices = 1, .devices = &devices[1])); /* devices after the first */
   CHECK(clade_vars_new(func, 42, &vars));
   CHECK(clade_run_new(func, vars, &run));
 

@@ -1,5 +1,5 @@
-/* A language model of the GPT kind (Radford et al. 2019): layers of causal attention and two linear layers, each behind
- * a normalization and beside a residual, and an output layer that is the embedding of tokens once more. */
+/* A GPT language model (Radford et al., 2019): layers of causal attention and two linear layers, each after a
+ * normalization and with a residual connection; the output layer shares the token embedding. */
 #include "models/gpt.h"
 
 #include <math.h>
@@ -51,8 +51,8 @@ clade_status gpt_parse(const char *text, gpt_sizes *out) {
 typedef struct decoder {
   clade_graph *g;
   const gpt_sizes *sizes;
-  int64_t batch, length; /* of this input */
-  clade_val mask;        /* [length, length]: 0, and far below it where a token would look ahead */
+  int64_t batch, length; /* of the input */
+  clade_val mask;        /* [length, length]: 0, or a large negative number where a token must not attend */
 } decoder;
 
 static clade_val linear(const decoder *d, int64_t layer, const char *what, clade_val x, int64_t out, double deviation) {
@@ -104,7 +104,7 @@ static clade_val mlp_of(const decoder *d, int64_t layer, clade_val x, double dev
   return linear(d, layer, "down", h, d->sizes->width, deviation);
 }
 
-/* What is added to the stream begins the smaller the more layers add to it. */
+/* Weights that add to the residual stream are initialized smaller the more layers there are. */
 static clade_val block(const decoder *d, int64_t layer, clade_val x) {
   const double deviation = 0.02 / sqrt(2 * (double)d->sizes->layers);
   x = clade_add(d->g, x, attention(d, layer, norm(d, layer, "norm1", x), deviation));
@@ -114,7 +114,7 @@ static clade_val block(const decoder *d, int64_t layer, clade_val x) {
 clade_val gpt(clade_graph *g, clade_val tokens, const gpt_sizes *sizes) {
   const clade_initial small = {CLADE_INIT_NORMAL, 0, 0.02};
   clade_type type;
-  if (clade_val_type(g, tokens, &type) != CLADE_OK) return (clade_val){0}; /* the error is in the graph */
+  if (clade_val_type(g, tokens, &type) != CLADE_OK) return (clade_val){0}; /* the graph keeps the error */
   const int64_t length = type.shape.dim[1];
   decoder d = {g, sizes, type.shape.dim[0], length, causal_mask(g, length)};
   clade_val table = clade_parameter(g, "tokens.weight", CLADE_F32, CLADE_SHAPE(sizes->vocab, sizes->width), small),

@@ -1,11 +1,11 @@
-/* LeNet-5 (LeCun, Bottou, Bengio, Haffner 1998) as it is usually trained today: ReLU and maxima. Made for images of
- * 32x32; smaller ones are padded to that. */
+/* LeNet-5 (LeCun, Bottou, Bengio, Haffner, 1998) in its usual modern form with ReLU and max pooling, for images of
+ * 32x32; smaller ones are padded. */
 #include "models/models.h"
 
 clade_val lenet5(clade_graph *g, clade_val x, int classes, void *user) {
   (void)user;
   clade_type type;
-  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the error is in the graph */
+  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the graph keeps the error */
   int pad = type.shape.dim[2] < 32 ? (int)(32 - type.shape.dim[2]) / 2 : 0;
   clade_val h = clade_nn_conv2d(g, "conv1", x, .out = 6, .kernel = {5, 5}, .pad = {pad, pad},
                                 .weight_init = clade_he_normal(25 * type.shape.dim[1]));

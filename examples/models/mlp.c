@@ -17,7 +17,7 @@ clade_status mlp_graph(clade_graph **out) {
   if (status != CLADE_OK) return status;
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), MLP_IN));
   clade_output(g, "p", clade_softmax(g, mlp(g, x, MLP_OUT, NULL), -1));
-  *out = g; /* an error above stays in the graph, and compiling it returns it */
+  *out = g; /* an error above stays in the graph; clade_compile returns it */
   return CLADE_OK;
 }
 

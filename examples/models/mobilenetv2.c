@@ -1,12 +1,12 @@
-/* MobileNetV2 (Sandler, Howard, Zhu, Zhmoginov, Chen 2018). Images up to 64x64 are halved three times and not five
- * times: the stem and the second stage keep their size. */
+/* MobileNetV2 (Sandler, Howard, Zhu, Zhmoginov, Chen, 2018). For images up to 64x64 the stem and the second stage
+ * have stride 1. */
 #include "models/models.h"
 
 #include <stdio.h>
 
 enum { SMALL = 64 };
 
-/* A convolution, its normalization and, but for the narrow ends of blocks, relu cut at 6. */
+/* Convolution, batch normalization and, except at the end of a block, ReLU6. */
 static clade_val convolve(clade_graph *g, const char *block, const char *part, clade_val x, int out, int kernel,
                           int stride, int groups) {
   char name[64];
@@ -19,7 +19,7 @@ static clade_val convolve(clade_graph *g, const char *block, const char *part, c
 
 static clade_val relu6(clade_graph *g, clade_val x) { return clade_clip(g, x, 0, 6); }
 
-/* Widened, filtered channel by channel, narrowed; past it where the shape stays. */
+/* An inverted residual block: expand, depthwise, project; with a residual connection if the shape is unchanged. */
 static clade_val inverted(clade_graph *g, const char *block, clade_val x, int in, int factor, int out, int stride) {
   int wide = factor * in;
   clade_val h = factor == 1 ? x : relu6(g, convolve(g, block, "expand", x, wide, 1, 1, 1));
@@ -37,7 +37,7 @@ clade_val mobilenetv2(clade_graph *g, clade_val x, int classes, void *user) {
   clade_type type;
   char name[32];
   int in = 32;
-  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the error is in the graph */
+  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the graph keeps the error */
   bool small = type.shape.dim[2] <= SMALL;
   clade_val h = relu6(g, convolve(g, "stem", "conv", x, in, 3, small ? 1 : 2, 1));
   for (int stage = 0; stage < 7; ++stage)

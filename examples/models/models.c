@@ -1,4 +1,4 @@
-/* The models by name. */
+/* Models by name. */
 #include "models/models.h"
 
 #include <string.h>

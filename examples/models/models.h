@@ -1,4 +1,4 @@
-/* Models of images, built with the public API: from x [batch, channels, height, width] to logits [batch, classes]. */
+/* Image models, built by the public API: from x [batch, channels, height, width] to logits [batch, classes]. */
 #ifndef MODELS_H
 #define MODELS_H
 
@@ -7,7 +7,7 @@
 clade_model_fn mlp, lenet5, resnet18, resnet50, vgg16, mobilenetv2;
 
 #define MODEL_NAMES "mlp, lenet5, resnet18, resnet50, vgg16 or mobilenetv2"
-/* By one of these names; NULL: no such model. */
+/* Finds a model by one of these names; NULL: none. */
 clade_model_fn *model_by_name(const char *name);
 
 #endif

@@ -1,12 +1,12 @@
-/* ResNet-18 and ResNet-50 (He, Zhang, Ren, Sun 2015). Images up to 64x64 get the stem that is used for CIFAR, a 3x3
- * convolution; larger ones ImageNet's, which takes a quarter of each side away before the first block. */
+/* ResNet-18 and ResNet-50 (He, Zhang, Ren, Sun, 2015). Images up to 64x64 get the usual stem for CIFAR, a 3x3
+ * convolution; larger ones ImageNet's stem, which divides the sides by four. */
 #include "models/models.h"
 
 #include <stdio.h>
 
 enum { SMALL = 64 };
 
-/* Names the block's convolution and its normalization by the part. */
+/* Convolution and batch normalization number `part` of a block. */
 static clade_val convolve(clade_graph *g, const char *block, int part, clade_val x, int out, int kernel, int stride) {
   char name[64];
   snprintf(name, sizeof name, "%s.conv%d", block, part);
@@ -16,7 +16,8 @@ static clade_val convolve(clade_graph *g, const char *block, int part, clade_val
   return clade_nn_batch_norm(g, name, y);
 }
 
-/* From `in` channels to `width` times the block's growth. Where the shape changes, the way past it is a convolution. */
+/* A residual block from `in` channels to `width` times the block's expansion. If the shape changes, the residual
+ * connection has a convolution. */
 typedef clade_val residual(clade_graph *g, const char *block, clade_val x, int in, int width, int stride);
 
 static clade_val basic(clade_graph *g, const char *block, clade_val x, int in, int width, int stride) {
@@ -25,7 +26,7 @@ static clade_val basic(clade_graph *g, const char *block, clade_val x, int in, i
   return clade_relu(g, clade_add(g, convolve(g, block, 2, h, width, 3, 1), past));
 }
 
-/* The stride is the 3x3 convolution's, as it is mostly trained today. */
+/* The 3x3 convolution has the stride (ResNet v1.5). */
 static clade_val bottleneck(clade_graph *g, const char *block, clade_val x, int in, int width, int stride) {
   int out = 4 * width;
   clade_val h = clade_relu(g, convolve(g, block, 1, x, width, 1, 1));
@@ -38,7 +39,7 @@ static clade_val resnet(clade_graph *g, clade_val x, int classes, residual *bloc
   clade_type type;
   char name[32];
   int in = 64;
-  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the error is in the graph */
+  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the graph keeps the error */
   bool small = type.shape.dim[2] <= SMALL;
   clade_val h = clade_relu(g, convolve(g, "stem", 1, x, in, small ? 3 : 7, small ? 1 : 2));
   if (!small) h = clade_max_pool2d(g, h, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1});

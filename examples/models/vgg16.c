@@ -1,5 +1,5 @@
-/* VGG-16 (Simonyan, Zisserman 2014): five stages of 3x3 convolutions, each ending in maxima that halve the sides, and
- * three layers over all that is left. Made for images of 224x224; smaller ones than 32x32 are padded to that. */
+/* VGG-16 (Simonyan, Zisserman, 2014): five stages of 3x3 convolutions, each ending with max pooling, and three
+ * linear layers. Images smaller than 32x32 are padded. */
 #include "models/models.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ clade_val vgg16(clade_graph *g, clade_val x, int classes, void *user) {
   (void)user;
   clade_type type;
   char name[32];
-  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the error is in the graph */
+  if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the graph keeps the error */
   int64_t in = type.shape.dim[1];
   int pad = type.shape.dim[2] < 32 ? 1 + (int)(32 - type.shape.dim[2]) / 2 : 1;
   clade_val h = x;

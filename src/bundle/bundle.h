@@ -1,5 +1,5 @@
-/* Offline bundles: a device's program, built beforehand, and a manifest that says what it is. Read from files that may
- * be hostile, checked to the last byte, described; no OpenCL here. docs/fpga.md states the format. */
+/* Offline bundles: a program for a device, compiled in advance, with a manifest that describes it. Files may be
+ * malicious and are checked completely. No OpenCL here. docs/fpga.md specifies the format. */
 #ifndef CLADE_BUNDLE_H
 #define CLADE_BUNDLE_H
 
@@ -7,7 +7,7 @@
 
 enum {
   CLADE__BUNDLE_FORMAT = 1,
-  CLADE__BUNDLE_INTERFACE = 1, /* of fpga/interface.def */
+  CLADE__BUNDLE_INTERFACE = 1, /* version of fpga/interface.def */
   CLADE__BUNDLE_DIGEST = 32,
   CLADE__BUNDLE_KEY = 32,
   CLADE__BUNDLE_SIGNATURE = 64,
@@ -15,7 +15,7 @@ enum {
   CLADE__BUNDLE_BINARY_BYTES = 1 << 30
 };
 
-/* ---- the manifest, as data; `needs` of a target are in manifest.c ---- */
+/* ---- the manifest as data; manifest.c lists the fields that a target needs ---- */
 typedef enum clade__target_kind {
   CLADE__TARGET_INTEL,
   CLADE__TARGET_XILINX,
@@ -25,14 +25,14 @@ typedef enum clade__target_kind {
   CLADE__TARGET_ECP5,
   CLADE__TARGETS
 } clade__target_kind;
-extern const char *const clade__target_names[]; /* end in NULL, as the following do */
+extern const char *const clade__target_names[]; /* ends with NULL, as the following arrays */
 
 typedef enum clade__container {
   CLADE__AOCX,
   CLADE__XCLBIN,
   CLADE__POCLBIN,
-  CLADE__BITSTREAM, /* of open tools: no runtime loads it, it is carried and described */
-  CLADE__NOTHING    /* a target that the process itself computes */
+  CLADE__BITSTREAM, /* made by open-source tools; no runtime loads it */
+  CLADE__NOTHING    /* for targets that the process itself simulates */
 } clade__container;
 extern const char *const clade__container_names[];
 
@@ -44,14 +44,14 @@ typedef enum clade__evidence { CLADE__NO_EVIDENCE, CLADE__SIMULATED, CLADE__HARD
 extern const char *const clade__evidence_names[];
 
 typedef struct clade__bundle_argument {
-  const char *type, *name; /* as in OpenCL C: "global float *" */
+  const char *type, *name; /* type: as in OpenCL C, "global float *" */
   int access;
 } clade__bundle_argument;
 
 typedef struct clade__figure {
   double value;
-  int source;       /* CLADE__UNTOLD: there is none */
-  const char *from; /* the tool's report; may be NULL */
+  int source;       /* CLADE__UNTOLD: no value */
+  const char *from; /* report of the tool, or NULL */
 } clade__figure;
 
 typedef struct clade__bundle_report {
@@ -78,7 +78,7 @@ typedef struct clade__manifest {
   uint64_t format, interface_version;
   struct {
     int kind;
-    const char *vendor, *device, *board, *vbnv, *uuid, *hash; /* NULL: not told */
+    const char *vendor, *device, *board, *vbnv, *uuid, *hash; /* NULL: not given */
   } target;
   struct {
     const char *name, *version, *command;
@@ -88,7 +88,7 @@ typedef struct clade__manifest {
   } source;
   struct {
     int format;
-    const char *file; /* in a bundle that is a directory */
+    const char *file; /* name in a bundle that is a directory */
     uint64_t bytes;
   } binary;
   clade__bundle_define *defines;
@@ -97,61 +97,60 @@ typedef struct clade__manifest {
   size_t n_kernels;
 } clade__manifest;
 
-/* Everything that is stated must be known, and whatever is needed there. Texts are the arena's. `where` is for
+/* Parses a manifest: unknown fields are errors, required ones must be there. The arena owns the strings. where: for
  * messages. */
 clade_status clade__manifest_parse(const char *where, const void *text, size_t bytes, clade__arena *arena,
                                    clade__manifest *out);
-/* A define that is a number from 1 to 999999999; *value stays where it is not told. */
+/* Reads a define with a value from 1 to 999999999; *value is unchanged if the define is absent. */
 clade_status clade__manifest_number(const char *where, const clade__manifest *manifest, const char *name,
                                     uint64_t *value);
-/* Of the kernels for sums of products, the first that reports clock and bandwidth; NULL: none does. */
+/* The first kernel for products that reports clock and bandwidth; NULL: none. */
 const clade__bundle_kernel *clade__manifest_array(const clade__manifest *manifest);
-enum { CLADE__ARRAY_ROWS = 8, CLADE__ARRAY_COLUMNS = 8 }; /* where defines do not tell: as in fpga/prelude.cl */
-bool clade__is_name(const char *text);                    /* of a kernel or an argument, in C */
-/* The same bytes for the same manifest; the caller's, by clade__free. */
+enum { CLADE__ARRAY_ROWS = 8, CLADE__ARRAY_COLUMNS = 8 }; /* defaults of fpga/prelude.cl if defines are absent */
+bool clade__is_name(const char *text);                    /* a valid C name for kernels and arguments */
+/* Deterministic; *text by clade__free. */
 clade_status clade__manifest_print(const clade__manifest *manifest, char **text);
 
-/* ---- the kernels of fpga/ by fpga/interface.def (interface.c) ---- */
+/* ---- kernels of fpga/ according to fpga/interface.def (interface.c) ---- */
 const clade__bundle_kernel *clade__interface_kernels(size_t *n);
 
 /* ---- a bundle ---- */
 typedef struct clade__bundle {
   const char *path;
-  clade__arena arena;  /* of all texts here */
-  unsigned char *file; /* what was read; by clade__free */
+  clade__arena arena;  /* owns all strings here */
+  unsigned char *file; /* content of the file; by clade__free */
   clade__manifest manifest;
   const char *manifest_text;
   size_t manifest_bytes;
   const unsigned char *binary;
   size_t binary_bytes;
   unsigned char digest[CLADE__BUNDLE_DIGEST];
-  bool is_signed; /* and the signature is that key's; whether the key is trusted is another question */
+  bool is_signed; /* with a valid signature by `key`; whether the key is trusted is a separate question */
   unsigned char key[CLADE__BUNDLE_KEY], signature[CLADE__BUNDLE_SIGNATURE];
 } clade__bundle;
 
-/* What its manifest tells, of which nothing was checked against a digest, and no binary: to pass over what is for
- * another device. */
+/* Reads the manifest only, without digest and binary: enough to skip bundles for other devices. */
 clade_status clade__bundle_peek(const char *path, clade__bundle *out);
-/* Of a file or a directory: sizes, digest, signature, manifest and the binary's own structure are right afterwards. */
+/* Reads and checks a file or directory: sizes, digest, signature, manifest and the structure of the binary. */
 clade_status clade__bundle_read(const char *path, clade__bundle *out);
-/* The same of a file's bytes, which it takes over, also when it fails. */
+/* The same for the content of a file, which is taken over, also after a failure. */
 clade_status clade__bundle_parse(const char *path, unsigned char *file, size_t bytes, clade__bundle *out);
-void clade__bundle_free(clade__bundle *bundle); /* all zero is fine */
+void clade__bundle_free(clade__bundle *bundle); /* accepts an all-zero struct */
 
-/* UNSUPPORTED where the manifest tells other arguments than fpga/interface.def does of a kernel. */
+/* UNSUPPORTED if the manifest declares other arguments of a kernel than fpga/interface.def. */
 clade_status clade__interface_check(const clade__bundle *bundle);
 
 /* ---- trust (trust.c) ---- */
-/* The public keys of a file in PEM. */
+/* Public keys from a PEM file. */
 typedef struct clade__keys {
   unsigned char (*at)[CLADE__BUNDLE_KEY];
   size_t n, capacity;
 } clade__keys;
 clade_status clade__keys_read(const char *path, clade__keys *out);
 void clade__keys_free(clade__keys *keys);
-/* PERMISSION, with the reason, where the policy refuses it. */
+/* PERMISSION with the reason if the policy refuses the bundle. */
 clade_status clade__bundle_trusted(const clade__bundle *bundle, clade_bundle_policy policy, const clade__keys *keys);
-/* PERMISSION unless it and what it lies in belong to this user or to root, and nobody else may write there. */
+/* PERMISSION unless the path and its directories belong to this user or root and only the owner may write. */
 clade_status clade__bundle_safe(const char *path);
 
 /* ---- writing (write.c) ---- */
@@ -159,25 +158,24 @@ typedef struct clade__bundle_draft {
   clade__manifest manifest; /* binary.bytes is filled in */
   const void *binary;
   size_t binary_bytes;
-  const char *key_path; /* a private key in PEM; NULL: not signed */
+  const char *key_path; /* a private key in PEM; NULL: unsigned */
 } clade__bundle_draft;
-/* A directory where `as_directory`, else a file. It appears whole or not at all. A file in its place is replaced by a
- * file; anything else that is there is not. */
+/* Writes a file, or a directory if as_directory. Atomic. Replaces an existing file by a file, but nothing else. */
 clade_status clade__bundle_write(const char *path, bool as_directory, const clade__bundle_draft *draft);
-/* SHA-256 of what is stated in docs/fpga.md. */
+/* SHA-256 over the content that docs/fpga.md lists. */
 clade_status clade__bundle_digest(const void *manifest, size_t manifest_bytes, const void *binary, size_t binary_bytes,
                                   unsigned char out[CLADE__BUNDLE_DIGEST]);
 
-/* ---- the binaries themselves: every offset and size in them is inside (container_*.c) ---- */
-typedef struct clade__connection { /* this argument of "kernel:unit" lies in a memory */
+/* ---- formats of binaries: checks that all offsets and sizes are inside (container_*.c) ---- */
+typedef struct clade__connection { /* an argument of "kernel:unit" is connected to a memory */
   const char *unit;
   uint64_t argument;
 } clade__connection;
-typedef struct clade__facts { /* what the format itself tells; NULL: it does not */
+typedef struct clade__facts { /* what the binary itself declares; NULL: nothing */
   const char *board, *vbnv, *uuid, *hash;
   const char **kernels;
   size_t n_kernels;
-  clade__connection *connections; /* of xclbin */
+  clade__connection *connections; /* from an xclbin */
   size_t n_connections;
 } clade__facts;
 clade_status clade__xclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
@@ -186,16 +184,15 @@ clade_status clade__aocx_check(const char *where, const unsigned char *data, siz
                                clade__facts *out);
 clade_status clade__poclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
                                   clade__facts *out);
-/* Leaves, of one that PoCL made and that was checked, the machine code for launches of any size: PoCL writes each file
- * to its cache and waits for the disk, and where there is nothing to compile from, it compiles nothing. How many bytes
- * are left. */
+/* Reduces a checked poclbin to the machine code for launches of any size. PoCL writes every file of a binary to its
+ * cache and syncs it, and without a program it cannot compile more. Returns the new size. */
 size_t clade__poclbin_trim(unsigned char *data);
-/* Before PoCL gets one that was checked: leaves the machine code alone, gives it a directory of its own in PoCL's
- * cache, and puts its files there (poclbin_cache.c). */
+/* Prepares a checked poclbin for PoCL: trims it, assigns a directory of its own in PoCL's cache, and writes its
+ * files there (poclbin_cache.c). */
 clade_status clade__poclbin_unpack(const char *where, unsigned char *data, size_t *bytes);
-/* Where PoCL keeps its cache, by its own rule; the caller's, by clade__free. NOT_FOUND: in no place of the user's. */
+/* PoCL's cache directory, by PoCL's own rule; by clade__free. NOT_FOUND: no directory of the user. */
 clade_status clade__pocl_cache(char **path);
-/* Of the format that the manifest names; and what both tell must be the same. */
+/* Checks the binary by its format, and that its declarations match the manifest. */
 clade_status clade__container_check(const clade__bundle *bundle, clade__arena *arena);
 
 #endif

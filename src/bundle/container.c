@@ -1,4 +1,4 @@
-/* The binaries in bundles: that they are what the manifest says, in every format. */
+/* Checks that binaries match their manifest, for every format. */
 #include "bundle/container.h"
 
 clade_status clade__container_text(const char *where, const char *what, const unsigned char *data, size_t bytes,
@@ -40,7 +40,7 @@ clade_status clade__container_kernel(const char *where, const char *name, clade_
   return CLADE_OK;
 }
 
-/* ---- kernels in XML: no reader of XML, since only their names are wanted ---- */
+/* ---- kernels in XML: only names are needed, so a search replaces an XML parser ---- */
 static const char *find(const char *from, const char *end, const char *what) {
   return from < end ? memmem(from, (size_t)(end - from), what, strlen(what)) : NULL;
 }
@@ -64,7 +64,7 @@ clade_status clade__container_xml_kernels(const char *where, const unsigned char
   return CLADE_OK;
 }
 
-/* ---- beside the manifest ---- */
+/* ---- comparison with the manifest ---- */
 static clade_status same(const char *where, const char *what, const char *manifest, const char *binary) {
   if (!manifest || !binary || strcmp(manifest, binary) == 0) return CLADE_OK;
   return CLADE_FAIL(CORRUPT, "%s: its manifest tells the %s %s, its binary %s", where, what, manifest, binary);
@@ -73,10 +73,10 @@ static clade_status same(const char *where, const char *what, const char *manife
 static bool has(const clade__facts *facts, const char *name) {
   for (size_t i = 0; i < facts->n_kernels; i++)
     if (strcmp(facts->kernels[i], name) == 0) return true;
-  return facts->n_kernels == 0; /* the format does not tell them */
+  return facts->n_kernels == 0; /* the format does not declare kernels */
 }
 
-/* The runtime of an xclbin ends the process that gives a kernel a buffer for which there is no memory. */
+/* The runtime of xclbin aborts the process if a kernel gets a buffer for an argument without a memory. */
 static bool is_connected(const clade__facts *facts, const char *kernel, size_t argument) {
   const size_t length = strlen(kernel);
   for (size_t i = 0; i < facts->n_connections; i++) {

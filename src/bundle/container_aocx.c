@@ -1,4 +1,4 @@
-/* aocx, of Intel's tools: ELF for 32 bits whose sections hold the image, the board and what the kernels take. */
+/* aocx, the format of Intel's tools: a 32-bit ELF file whose sections contain image, board and kernel arguments. */
 #include "bundle/container.h"
 
 enum { HEADER = 52, SECTION = 40, NOTHING_IN_FILE = 8, MOST_SECTIONS = 256, MACHINE = 62 };
@@ -33,7 +33,7 @@ static clade_status check_header(elf *e) {
 static clade_status check_sections(elf *e) {
   size_t names = (size_t)clade__little(e->data + 50, 2);
   if (names >= e->n) return CLADE_FAIL(CORRUPT, "%s: section %zu, with the names, is not there", e->where, names);
-  for (size_t i = 1; i < e->n; i++) /* the first one is none */
+  for (size_t i = 1; i < e->n; i++) /* section 0 is empty */
     if (field(e, i, 4) != NOTHING_IN_FILE)
       CLADE_TRY(clade__container_inside(e->where, "section", field(e, i, 16), field(e, i, 20), HEADER, e->bytes));
   if (!names || field(e, names, 4) == NOTHING_IN_FILE)
@@ -48,14 +48,14 @@ static clade_status check_sections(elf *e) {
   return CLADE_OK;
 }
 
-/* -1: it has none of that name. */
+/* Index of a section; -1: none of this name. */
 static int section_of(const elf *e, const char *name) {
   for (size_t i = 1; i < e->n; i++)
     if (field(e, i, 4) != NOTHING_IN_FILE && !strcmp((const char *)e->names + field(e, i, 0), name)) return (int)i;
   return -1;
 }
 
-/* Texts in sections need no zero at their end, and may have several. */
+/* Reads the first string of a section; strings need not be zero-terminated. */
 static clade_status text_of(const elf *e, const char *name, clade__arena *arena, const char **out) {
   int i = section_of(e, name);
   if (i < 0) return CLADE_OK;

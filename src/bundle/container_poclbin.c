@@ -1,8 +1,8 @@
-/* poclbin, of PoCL: files for its cache, which it writes where their names say, and what each kernel takes. PoCL
- * believes every size and every path in it, so that all of them are walked through here first. */
+/* poclbin, PoCL's format: files for its cache, written at paths from the binary, and descriptions of kernels. PoCL
+ * trusts every size and path, so all of them are checked here first. */
 #include "bundle/container.h"
 
-/* The versions that are read: PoCL 3's, and the last one of PoCL 6, which has more in some places. */
+/* Supported versions: those of PoCL 3 and PoCL 6; the latter has additional fields. */
 enum { OLD = 9, NEW = 11 };
 enum { AT_FLAGS = 24, AT_VARIABLES = 77, HAS_VARIABLES = 2, HAS_WORK_GROUP = 2, HAS_SUBGROUP = 4 };
 enum { EXECUTABLE = 4, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
@@ -21,7 +21,7 @@ static clade_status take_string(clade__cursor *c, const char *what, const unsign
   return clade__take(c, (size_t)*n, what, data);
 }
 
-/* Below the program's own directory: "/program.bc", "/kernel/64-1-1/kernel.so". */
+/* A path below the program's directory, such as "/program.bc" or "/kernel/64-1-1/kernel.so". */
 static bool is_safe_path(const unsigned char *path, size_t n) {
   if (n < 2 || n > MOST_PATH || *path != '/' || memchr(path, 0, n)) return false;
   for (size_t at = 0; at < n;) { /* at a slash */
@@ -33,7 +33,7 @@ static bool is_safe_path(const unsigned char *path, size_t n) {
   return true;
 }
 
-/* The program's directory itself, below the cache: a digest in letters, "MB/CEOJ…", and a zero. */
+/* The program's directory in the cache: a digest in letters, "MB/CEOJ…", zero-terminated. */
 static bool is_build_hash(const unsigned char *text) {
   for (int i = 0; i < CLADE__POCLBIN_NAME - 1; i++)
     if (i == 2 ? text[i] != '/' : text[i] < 'A' || text[i] > 'P') return false;
@@ -65,19 +65,19 @@ static clade_status take_argument(clade__cursor *c) {
   CLADE_TRY(take_number(c, 4, "argument", &bytes));
   CLADE_TRY(take_string(c, "argument's name", &data, &n));
   CLADE_TRY(take_string(c, "argument's type", &data, &n));
-  /* CL_KERNEL_ARG_ACCESS_* and CL_KERNEL_ARG_ADDRESS_* */
+  /* ranges of CL_KERNEL_ARG_ACCESS_* and CL_KERNEL_ARG_ADDRESS_* */
   if (access < 0x11a0 || access > 0x11a3 || address < 0x119b || address > 0x119e || bytes > 1024)
     return CLADE_FAIL(CORRUPT, "%s: an argument in its poclbin is of no kind that there is", c->path);
   return CLADE_OK;
 }
 
-/* What the device tells of a kernel's groups and memory. */
+/* Work-group sizes and local memory of a kernel. */
 static clade_status take_groups(clade__cursor *c, uint64_t version) {
   const unsigned char *data;
   uint64_t flags;
   CLADE_TRY(clade__take(c, 4, "kernel", &data));
   CLADE_TRY(take_number(c, 4, "kernel", &flags));
-  if (version == OLD) return CLADE_OK; /* half of a wider field */
+  if (version == OLD) return CLADE_OK; /* here the upper half of a 64-bit field */
   if (flags & ~(uint64_t)(HAS_WORK_GROUP | HAS_SUBGROUP))
     return CLADE_FAIL(CORRUPT, "%s: a kernel in its poclbin has a flag that is not known", c->path);
   if (flags & HAS_SUBGROUP) CLADE_TRY(clade__take(c, 2 * 4, "subgroups", &data));
@@ -154,11 +154,11 @@ size_t clade__poclbin_at_files(const unsigned char *data) {
   return AT_VARIABLES + (clade__little(data + AT_FLAGS, 8) & HAS_VARIABLES ? 8 : 0);
 }
 
-/* ---- without what is not needed ---- */
-/* Machine code for launches of any size: PoCL takes it for all where there is nothing to compile others from. */
+/* ---- trimming ---- */
+/* Machine code for launches of any size, which PoCL uses for all launches if it cannot compile others. */
 static bool is_general(const unsigned char *name, size_t n) { return memmem(name, n, "/0-0-0/", 7) != NULL; }
 
-/* Files from one place to another, which may be the same or before it; how many bytes they are then. */
+/* Moves the general machine code to `to`, which may overlap `from` but not lie after it; returns the new size. */
 static size_t move_files(unsigned char *to, const unsigned char *from, size_t bytes) {
   size_t n = 0;
   for (size_t at = 0; at < bytes;) {
@@ -170,7 +170,7 @@ static size_t move_files(unsigned char *to, const unsigned char *from, size_t by
   return n;
 }
 
-/* In the place of the program, which PoCL would keep to compile from: an empty file, because it expects one. */
+/* Replaces the program, which PoCL would compile again, by an empty file: PoCL expects one. */
 static size_t drop_program(unsigned char *files) {
   static const char name[] = "/machine-code-only";
   enum { NAME = sizeof name - 1, FILE_BYTES = 4 + NAME + 4 };

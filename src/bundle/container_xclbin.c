@@ -1,9 +1,9 @@
-/* xclbin, of Xilinx' tools: a header, a table of sections, and in some of them tables whose counts the runtime
- * believes. */
+/* xclbin, the format of Xilinx' tools: a header, a table of sections, and sections that are tables themselves. The
+ * runtime trusts their counts. */
 #include "bundle/container.h"
 
 enum {
-  HEADER = 456, /* up to the table of sections */
+  HEADER = 456, /* offset of the table of sections */
   AT_LENGTH = 304,
   AT_VBNV = 352,
   VBNV = 64,
@@ -13,16 +13,16 @@ enum {
   SECTION = 40,
   MOST_SECTIONS = 256,
   MOST_ARGUMENTS = 256,
-  MOST_MEMORIES = 256, /* that the runtime has a bit for */
-  METADATA = 2         /* the kind of the section with the kernels' descriptions */
+  MOST_MEMORIES = 256, /* limit of the runtime's bit masks */
+  METADATA = 2         /* section with the descriptions of kernels */
 };
 
-/* A section that is a count and as many entries. */
+/* A section that is a count followed by entries. */
 typedef struct table {
   uint32_t kind;
   const char *name;
-  size_t count_bytes, first, entry; /* the count's width; where the entries begin; how large one is */
-  size_t text_at, text_bytes;       /* a text in each; 0 bytes: none */
+  size_t count_bytes, first, entry; /* width of the count; offset of the entries; size of an entry */
+  size_t text_at, text_bytes;       /* a string in each entry; 0 bytes: none */
 } table;
 enum { MEMORIES, GROUPS, CONNECTIONS, GROUP_CONNECTIONS, UNITS, CLOCKS };
 static const table tables[] = {
@@ -37,7 +37,7 @@ static const table tables[] = {
 typedef struct xclbin {
   const char *where;
   const unsigned char *data;
-  const unsigned char *table[CLADE_COUNT(tables)]; /* NULL: it has none */
+  const unsigned char *table[CLADE_COUNT(tables)]; /* NULL: absent */
   uint64_t count[CLADE_COUNT(tables)];
 } xclbin;
 
@@ -55,7 +55,7 @@ static clade_status check_table(xclbin *x, const table *t, const unsigned char *
   return CLADE_OK;
 }
 
-/* Which unit's argument lies in which memory: numbers that the runtime takes for places in arrays. */
+/* Connection of a unit's argument to a memory; the runtime uses these numbers as array indices. */
 typedef struct connection {
   uint64_t argument, unit, memory;
 } connection;
@@ -82,7 +82,7 @@ static clade_status check_connections(const xclbin *x, int table, int memories) 
   return CLADE_OK;
 }
 
-/* Of the table that the runtime goes by. */
+/* Reads the table of connections that the runtime uses. */
 static clade_status tell_connections(const xclbin *x, clade__arena *arena, clade__facts *out) {
   const int table = x->table[GROUP_CONNECTIONS] ? GROUP_CONNECTIONS : CONNECTIONS;
   out->connections = clade__arena_new(arena, (x->count[table] + 1) * sizeof *out->connections);

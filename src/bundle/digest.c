@@ -1,4 +1,4 @@
-/* What stands for a whole bundle: SHA-256 of manifest and binary, and signatures of that by Ed25519. */
+/* The digest of a bundle, SHA-256 of manifest and binary, and Ed25519 signatures of it. */
 #include "bundle/digest.h"
 
 #include <openssl/evp.h>
@@ -6,8 +6,9 @@
 
 #include "base/file.h"
 
-static const char DIGEST_DOMAIN[] = "clade bundle 1";              /* with their zeros: what is hashed for something */
-static const char SIGNATURE_DOMAIN[] = "clade bundle signature 1"; /* else can never stand for a bundle */
+/* Hashed including their zero bytes, so that a hash made for another purpose cannot pass for a bundle's. */
+static const char DIGEST_DOMAIN[] = "clade bundle 1";
+static const char SIGNATURE_DOMAIN[] = "clade bundle signature 1";
 
 static bool update(EVP_MD_CTX *hash, const void *data, size_t bytes) {
   unsigned char length[8];
@@ -60,7 +61,7 @@ static bool sign(EVP_PKEY *private_key, const unsigned char digest[CLADE__BUNDLE
 
 enum { KEY_FILE_BYTES = 1 << 20, MOST_KEYS = 1024 };
 
-/* A key that is locked by a password is refused: nobody may be asked for it here. */
+/* Refuses keys that need a password: there is nobody to ask. */
 static int no_password(char *buffer, int size, int writing, void *user) {
   (void)buffer, (void)size, (void)writing, (void)user;
   return -1;

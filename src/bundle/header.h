@@ -1,4 +1,4 @@
-/* The first bytes of a bundle that is a file; all numbers little-endian. docs/fpga.md has the same table. */
+/* The header of a bundle file; numbers are little-endian. docs/fpga.md has the same table. */
 #ifndef CLADE_BUNDLE_HEADER_H
 #define CLADE_BUNDLE_HEADER_H
 
@@ -6,12 +6,12 @@
 
 enum {
   CLADE__AT_MAGIC = 0,
-  CLADE__AT_FORMAT = 8, /* 32 bits, as many zeros after it */
+  CLADE__AT_FORMAT = 8, /* 32 bits, then 32 zero bits */
   CLADE__AT_MANIFEST = 16,
-  CLADE__AT_BINARY = 24, /* where it begins */
+  CLADE__AT_BINARY = 24, /* offset of the binary */
   CLADE__AT_BINARY_BYTES = 32,
   CLADE__AT_DIGEST = 40,
-  CLADE__AT_SIGNED = 72, /* 32 bits: 0 not, 1 Ed25519; as many zeros after it */
+  CLADE__AT_SIGNED = 72, /* 32 bits: 0 unsigned, 1 Ed25519; then 32 zero bits */
   CLADE__AT_KEY = 80,
   CLADE__AT_SIGNATURE = 112,
   CLADE__AT_ZEROS = 176,

@@ -1,4 +1,4 @@
-/* The interface between bundles and Clade as a table: what fpga/interface.def says of each kernel's arguments. */
+/* The interface of FPGA kernels as a table, from fpga/interface.def. */
 #include "bundle/bundle.h"
 
 #define READ                       CLADE__READ
@@ -44,7 +44,7 @@ static clade_status compare(const clade__bundle *bundle, const clade__bundle_ker
   return CLADE_OK;
 }
 
-/* Kernels that it does not know are a user's own: their contract is the manifest. */
+/* Kernels that are not in the table are custom ones, described by the manifest only. */
 clade_status clade__interface_check(const clade__bundle *bundle) {
   for (size_t i = 0; i < bundle->manifest.n_kernels; i++)
     for (size_t k = 0; k < CLADE_COUNT(kernels); k++)

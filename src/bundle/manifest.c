@@ -1,4 +1,4 @@
-/* A bundle's manifest: its fields, as one table that reads and writes, and what must hold between them. */
+/* The manifest of a bundle: a table of its fields for reading and writing, and constraints between fields. */
 #include <stdlib.h>
 
 #include <ctype.h>
@@ -74,7 +74,7 @@ static const clade__field binary_fields[] = {
     {"bytes", CLADE__FIELD_COUNT, true, AT(clade__manifest, binary.bytes), .most = CLADE__BUNDLE_BINARY_BYTES},
     {0}};
 
-/* Parts of the manifest's own struct: their fields count from its beginning. */
+/* Parts of clade__manifest; offsets of their fields are relative to the whole struct. */
 #define PART(name, table) \
   { #name, CLADE__FIELD_OBJECT, true, .size = sizeof(((clade__manifest *)0)->name), .fields = table }
 static const clade__field manifest_fields[] = {
@@ -89,24 +89,24 @@ static const clade__field manifest_fields[] = {
      .fields = kernel_fields},
     {0}};
 
-/* The version comes first: of a later format nothing else can be said. */
+/* The version is checked first, since later formats may have other fields. */
 static const clade__field version_fields[] = {
     {"format", CLADE__FIELD_COUNT, true, AT(clade__manifest, format), .most = UINT32_MAX}, {0}};
 
-/* ---- what must hold between them ---- */
+/* ---- constraints ---- */
 bool clade__is_name(const char *text) {
   if (!isalpha((unsigned char)*text) && *text != '_') return false;
   while (isalnum((unsigned char)*text) || *text == '_') text++;
   return !*text;
 }
 
-/* A file beside the manifest, and nowhere else, and none of those that a directory has anyway. */
+/* A file in the bundle's directory that is none of the predefined ones. */
 static bool is_plain_file(const char *name) {
   return *name != '.' && !strchr(name, '/') && strcmp(name, "manifest.json") && strcmp(name, "digest") &&
          strcmp(name, "signature");
 }
 
-/* What names the device that the binary is for, and the container that this kind has. */
+/* Checks that the target's required fields and its container are given. */
 static clade_status check_target(const char *where, const clade__manifest *m) {
   const struct {
     int container;
@@ -157,7 +157,7 @@ static clade_status check_kernels(const char *where, const clade__manifest *m) {
   return CLADE_OK;
 }
 
-/* What runs on a processor was seen on no hardware. */
+/* Emulated targets must not claim evidence from hardware. */
 static clade_status check_evidence(const char *where, const clade__manifest *m) {
   if (m->target.kind != CLADE__TARGET_POCL && m->target.kind != CLADE__TARGET_RTL) return CLADE_OK;
   for (size_t i = 0; i < m->n_kernels; i++)
@@ -218,7 +218,7 @@ clade_status clade__manifest_print(const clade__manifest *manifest, char **text)
   return status;
 }
 
-/* ---- what estimates go by ---- */
+/* ---- values for estimates ---- */
 clade_status clade__manifest_number(const char *where, const clade__manifest *m, const char *name, uint64_t *value) {
   const char *text = NULL;
   for (size_t i = 0; i < m->n_defines; i++)

@@ -1,7 +1,6 @@
-/* A poclbin's files in PoCL's cache. Where a file is already there, PoCL takes that one, whatever it holds, and ends
- * the process where it cannot be used. So every file is put there and compared before PoCL sees the binary; and they
- * lie in a directory that is named after what is in it, where neither PoCL's compiler nor another bundle puts anything.
- */
+/* Writes the files of a poclbin to PoCL's cache. PoCL prefers a file that is already there, whatever it contains,
+ * and aborts if the file is unusable. So every file is written or compared before PoCL gets the binary. The
+ * directory is named by a hash of its content, so that neither PoCL's compiler nor another bundle uses it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +11,7 @@
 #include "base/file.h"
 #include "bundle/container.h"
 
-typedef struct piece { /* a file: "/kernel/0-0-0/kernel.so" */
+typedef struct piece { /* a file, such as "/kernel/0-0-0/kernel.so" */
   const char *name;
   size_t name_bytes;
   const unsigned char *data;
@@ -20,13 +19,13 @@ typedef struct piece { /* a file: "/kernel/0-0-0/kernel.so" */
 } piece;
 
 typedef struct unpacking {
-  const char *where; /* the bundle */
+  const char *where; /* path of the bundle */
   char *directory;
   piece *pieces;
   size_t n, capacity;
 } unpacking;
 
-/* ---- where ---- */
+/* ---- the directory ---- */
 static const char *variable(const char *name) {
   const char *value = getenv(name);
   return value && *value ? value : NULL;
@@ -57,7 +56,7 @@ static clade_status joined(const char *directory, const char *name, size_t name_
   return clade__text_take(&text, path);
 }
 
-/* In the place of PoCL's own, which it made of the source: "CF/ADB…". */
+/* Replaces PoCL's directory name, a hash of the source, by a hash of the content: "CF/ADB…". */
 static clade_status name_directory(unpacking *u, unsigned char *data, size_t bytes) {
   char digits[33], *cache, name[CLADE__POCLBIN_NAME + 1] = "/";
   clade__hash_text(clade__hash_bytes(data, bytes), digits);
@@ -72,7 +71,7 @@ static clade_status name_directory(unpacking *u, unsigned char *data, size_t byt
   return status;
 }
 
-/* ---- what ---- */
+/* ---- the binary's files ---- */
 static clade_status gather(unpacking *u, const unsigned char *files, size_t bytes) {
   for (const unsigned char *at = files; at < files + bytes;) {
     CLADE_TRY(clade__grow(&u->pieces, &u->capacity, u->n + 1, sizeof *u->pieces));
@@ -104,11 +103,11 @@ static clade_status gather_all(unpacking *u, const unsigned char *data) {
   return CLADE_OK;
 }
 
-/* ---- nothing else may be there: PoCL would take a program, or machine code for launches of one size, instead ---- */
+/* ---- checking for other files: PoCL would prefer a program, or machine code for a specific launch size ---- */
 static bool is_known(const unpacking *u, const char *below, mode_t mode) {
   const char *slash = strrchr(below, '/');
   size_t n = strlen(below);
-  /* PoCL's mark; a file that is being written, or whose writer died, and which nobody reads. */
+  /* PoCL's access time stamp, or a temporary file, which nobody reads. */
   if (S_ISREG(mode) && slash && (strcmp(below, "/last_accessed") == 0 || clade__draft_is_temporary(slash + 1)))
     return true;
   for (size_t i = 0; i < u->n; i++) {
@@ -124,7 +123,7 @@ static clade_status look(const unpacking *u, int parent, const char *name, const
 static clade_status look_at(const unpacking *u, int parent, const char *name, const char *below) {
   struct stat st;
   if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW))
-    return errno == ENOENT ? CLADE_OK : clade__file_fail("look at", below); /* another process put it in its place */
+    return errno == ENOENT ? CLADE_OK : clade__file_fail("look at", below); /* replaced by another process */
   if (!is_known(u, below, st.st_mode))
     return CLADE_FAIL(CORRUPT, "%s: in PoCL's cache, %s%s is %s: remove %s", u->where, u->directory, below,
                       S_ISLNK(st.st_mode) ? "a link" : "nothing that belongs to it", u->directory);
@@ -158,9 +157,9 @@ static clade_status look(const unpacking *u, int parent, const char *name, const
   return status;
 }
 
-/* ---- the files ---- */
-/* Each appears whole, and processes that do this at once write the same. Nothing waits for the disk: what a power cut
- * leaves behind is found by the next process. */
+/* ---- writing files ---- */
+/* Writes a file atomically; concurrent processes write the same content. Not synced: after a power failure the next
+ * process compares the content and repairs the file. */
 static clade_status write_piece(const char *path, const piece *p) {
   clade__draft draft = {.fd = -1};
   clade_status status;

@@ -1,5 +1,5 @@
-/* Bundles from files and directories. Nothing of one is used before its sizes, its digest and its signature are right.
- */
+/* Reads bundles from files and directories. Content is used only after sizes, digest and signature have been
+ * checked. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -7,8 +7,8 @@
 #include "bundle/digest.h"
 #include "bundle/header.h"
 
-/* ---- a file ---- */
-/* Of a file of so many bytes whose header is there as far as it goes. */
+/* ---- bundle as a file ---- */
+/* Checks the header of a file with `bytes` bytes, of which the beginning was read. */
 static clade_status check_header(const char *path, const unsigned char *file, uint64_t bytes) {
   if (bytes < CLADE__HEADER_BYTES)
     return CLADE_FAIL(CORRUPT, "%s has %llu bytes; a bundle's header alone has %d", path, (unsigned long long)bytes,
@@ -57,7 +57,7 @@ static clade_status take_header(clade__bundle *b, const unsigned char *file, siz
   return CLADE_OK;
 }
 
-/* ---- what is the same for both forms ---- */
+/* ---- common checks ---- */
 static clade_status check(clade__bundle *b) {
   unsigned char digest[CLADE__BUNDLE_DIGEST];
   CLADE_TRY(clade__bundle_digest(b->manifest_text, b->manifest_bytes, b->binary, b->binary_bytes, digest));
@@ -91,7 +91,7 @@ clade_status clade__bundle_parse(const char *path, unsigned char *file, size_t b
   return kept(status, out);
 }
 
-/* ---- a directory ---- */
+/* ---- bundle as a directory ---- */
 static clade_status path_in(clade__bundle *b, const char *name, const char **out) {
   clade__text text = {0};
   char *path;
@@ -102,7 +102,7 @@ static clade_status path_in(clade__bundle *b, const char *name, const char **out
   return *out ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
-/* A small file's bytes, in the arena. */
+/* Reads a small file into the arena. */
 static clade_status read_part(clade__bundle *b, const char *name, uint64_t most, const unsigned char **data,
                               size_t *n) {
   const char *path;
@@ -119,7 +119,7 @@ static clade_status read_part(clade__bundle *b, const char *name, uint64_t most,
 
 static int digit(unsigned char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-/* A line of `n` bytes in hexadecimal digits; moves *at behind it. */
+/* Parses a line of `n` bytes in hexadecimal digits; advances *at. */
 static bool take_line(const unsigned char *data, size_t bytes, size_t *at, unsigned char *out, size_t n) {
   if (bytes - *at < 2 * n + 1 || data[*at + 2 * n] != '\n') return false;
   for (size_t i = 0; i < n; i++) {
@@ -157,7 +157,7 @@ static clade_status read_directory(clade__bundle *b) {
   CLADE_TRY(read_part(b, "manifest.json", CLADE__BUNDLE_MANIFEST_BYTES, &text, &b->manifest_bytes));
   b->manifest_text = (const char *)text;
   CLADE_TRY(read_digest(b));
-  /* Which file the binary is, only the manifest knows; all of it is checked once more when the digest is right. */
+  /* the manifest names the binary's file; the manifest is checked again after the digest */
   clade_status status = clade__manifest_parse(b->path, text, b->manifest_bytes, &names, &manifest);
   if (status == CLADE_OK && manifest.binary.bytes) status = path_in(b, manifest.binary.file, &path);
   if (status == CLADE_OK && manifest.binary.bytes) {
@@ -171,7 +171,7 @@ static clade_status read_directory(clade__bundle *b) {
   return check(b);
 }
 
-/* ---- of either ---- */
+/* ---- public functions ---- */
 static clade_status peek_file(clade__bundle *b) {
   enum { MOST = CLADE__HEADER_BYTES + CLADE__BUNDLE_MANIFEST_BYTES };
   clade__bytes file;

@@ -1,4 +1,4 @@
-/* From JSON to a struct, by a table of fields. What is read may come from anywhere. */
+/* Reads JSON from untrusted sources into a struct, by a table of fields. */
 #include <math.h>
 #include <stdarg.h>
 
@@ -7,11 +7,11 @@
 typedef struct reader {
   const char *where;
   clade__arena *arena;
-  char way[256]; /* "kernels[2].arguments[0].type" */
+  char way[256]; /* path of the current field: "kernels[2].arguments[0].type" */
   size_t length;
 } reader;
 
-/* A step on the way; what `pop` goes back to. */
+/* Appends a step to the path; returns the previous length for `pop`. */
 CLADE_PRINTF(2, 3) static size_t push(reader *r, const char *format, ...) {
   size_t before = r->length;
   va_list list;
@@ -32,7 +32,7 @@ static clade_status wrong(const reader *r, const char *expected) {
 
 static clade_status read_object(reader *r, const json_t *json, const clade__field *fields, char *out);
 
-/* Control characters have no business in a name, a command or a path, and would reach terminals. */
+/* Refuses control characters, which could reach a terminal. */
 static bool is_plain(const char *text) {
   for (; *text; text++)
     if ((unsigned char)*text < ' ' || *text == 0x7f) return false;
@@ -85,7 +85,7 @@ static clade_status read_choice(reader *r, const json_t *json, const char *const
   return status;
 }
 
-/* Room for the elements, which are at `out` then. */
+/* Allocates the elements and sets the pointer and the count at `out`. */
 static clade_status new_list(reader *r, size_t n, const clade__field *f, char *out, char **list) {
   if (n > f->most)
     return CLADE_FAIL(CORRUPT, "%s: %s has %zu elements; at most %llu are read", r->where, r->way, n,

@@ -1,4 +1,4 @@
-/* From a struct to JSON, by the table of fields that reads it. */
+/* Writes a struct as JSON, by the same table of fields. */
 #include "base/file.h"
 #include "bundle/schema.h"
 
@@ -28,7 +28,7 @@ static json_t *number_json(const char *from) {
   return json_real(value);
 }
 
-/* Takes `one` over; NULL where either is. */
+/* Appends `one` and takes it over; NULL if an argument is NULL. */
 static json_t *appended(json_t *list, json_t *one) {
   if (list && one && json_array_append_new(list, one) == 0) return list;
   if (!list) json_decref(one);

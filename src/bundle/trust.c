@@ -1,4 +1,4 @@
-/* Whether a bundle may be used: whose file it is, and whose signature it bears. Bundles are code. */
+/* Whether a bundle may be used, by the owner of its file and by its signature. Bundles are executable code. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ clade_status clade__bundle_trusted(const clade__bundle *bundle, clade_bundle_pol
   return CLADE_FAIL(PERMISSION, "%s is signed by a key that is none of the %zu trusted ones", bundle->path, keys->n);
 }
 
-/* Others may write into a directory like /tmp without replacing what is there: the sticky bit says so. */
+/* A directory such as /tmp is safe although others may write in it: the sticky bit keeps them from replacing files. */
 static clade_status check_one(const char *path, const char *part) {
   struct stat st;
   if (stat(part, &st)) return clade__file_fail("look at", part);

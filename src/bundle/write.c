@@ -1,4 +1,4 @@
-/* Bundles written: a file or a directory, whole or not at all. */
+/* Writes bundles atomically, as a file or a directory. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include "bundle/digest.h"
 #include "bundle/header.h"
 
-/* What both forms are made of. */
+/* Content of both forms. */
 typedef struct parts {
   char *manifest;
   size_t manifest_bytes;
@@ -16,7 +16,7 @@ typedef struct parts {
   size_t binary_bytes;
   unsigned char digest[CLADE__BUNDLE_DIGEST], key[CLADE__BUNDLE_KEY], signature[CLADE__BUNDLE_SIGNATURE];
   bool is_signed;
-  const char *file; /* the binary's */
+  const char *file; /* name of the binary's file */
 } parts;
 
 static clade_status prepare(const char *path, const clade__bundle_draft *draft, parts *p) {
@@ -31,7 +31,7 @@ static clade_status prepare(const char *path, const clade__bundle_draft *draft, 
   manifest.binary.bytes = draft->binary_bytes;
   CLADE_TRY(clade__manifest_print(&manifest, &p->manifest));
   p->manifest_bytes = strlen(p->manifest);
-  /* Nothing is written that would be refused when it is read. */
+  /* checks what a reader would check */
   clade_status status = clade__manifest_parse(path, p->manifest, p->manifest_bytes, &arena, &again);
   if (status == CLADE_OK)
     status = clade__container_check(
@@ -43,7 +43,7 @@ static clade_status prepare(const char *path, const clade__bundle_draft *draft, 
   return p->is_signed ? clade__bundle_sign(draft->key_path, p->digest, p->key, p->signature) : CLADE_OK;
 }
 
-/* ---- a file ---- */
+/* ---- bundle as a file ---- */
 static void put_header(const parts *p, uint64_t at, unsigned char header[CLADE__HEADER_BYTES]) {
   memset(header, 0, CLADE__HEADER_BYTES);
   memcpy(header, CLADE__BUNDLE_MAGIC, 8);
@@ -79,7 +79,7 @@ fail:
   return status;
 }
 
-/* ---- a directory ---- */
+/* ---- bundle as a directory ---- */
 static clade_status write_part(const char *directory, const char *name, const void *data, size_t bytes) {
   clade__text text = {0};
   clade__draft draft;
@@ -121,7 +121,7 @@ static clade_status write_parts(const char *directory, const parts *p) {
   return write_lines(directory, "signature", &signature);
 }
 
-/* What write_parts may have left in a directory that is given up. */
+/* Removes the files of an incomplete directory. */
 static void remove_parts(const char *directory, const parts *p) {
   const char *const names[] = {"manifest.json", p->file, "digest", "signature"};
   for (size_t i = 0; i < CLADE_COUNT(names); i++) {
@@ -134,7 +134,7 @@ static void remove_parts(const char *directory, const parts *p) {
   rmdir(directory);
 }
 
-/* Made beside its place and renamed, so that nobody meets half of it. */
+/* Writes a temporary directory and renames it. */
 static clade_status write_directory(const char *path, const parts *p) {
   clade__text text = {0};
   char *temporary;

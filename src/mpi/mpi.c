@@ -1,5 +1,5 @@
-/* libclade_mpi: carries a communicator's bytes by MPI. It is linked with MPI and not with libclade, which therefore
- * runs where no MPI is; <clade/mpi.h> joins both. */
+/* libclade_mpi: transports a communicator's messages by MPI. It is linked with MPI but not with libclade, which
+ * therefore runs without MPI; <clade/mpi.h> connects the two. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -11,15 +11,15 @@ enum { IDLE = 64 };
 
 typedef struct request {
   MPI_Request mpi;
-  bool collective; /* which MPI cannot cancel */
+  bool collective; /* cannot be canceled */
 } request;
 
 typedef struct carrier {
   MPI_Comm comm;
-  bool initialized; /* by this library, which then finalizes */
+  bool initialized; /* MPI was initialized here and is finalized here */
   int most_tag;
   int n_idle;
-  request *idle[IDLE]; /* to be used again */
+  request *idle[IDLE]; /* for reuse */
   char error[MPI_MAX_ERROR_STRING];
 } carrier;
 
@@ -44,7 +44,7 @@ static request *take(carrier *c, bool collective) {
   return r;
 }
 
-/* What MPI's call gave for a request that was taken. */
+/* Handles the result of an MPI call that started a request. */
 static clade_status begun(carrier *c, int code, request *r, void **out) {
   clade_status status = told(c, code);
   if (status == CLADE_OK)
@@ -59,7 +59,7 @@ static clade_status too_long(carrier *c) {
   return CLADE_OVERFLOW;
 }
 
-/* Of a message; MPI promises no more than tags up to 32767. */
+/* Checks length and tag of a message; MPI guarantees only tags up to 32767. */
 static clade_status check(carrier *c, int tag, size_t bytes) {
   if (bytes > INT_MAX) return too_long(c);
   if (tag <= c->most_tag) return CLADE_OK;
@@ -95,7 +95,7 @@ static clade_status test(void *user, void *given, bool *done) {
   return status;
 }
 
-/* A collective goes on; of a channel, MPI still writes the communicator. */
+/* A collective cannot be canceled, and MPI still writes the communicator of a new channel. */
 static void cancel(void *user, void *given) {
   request *r = given;
   if (!r->collective) {
@@ -106,7 +106,7 @@ static void cancel(void *user, void *given) {
 }
 
 /* ---- sums ---- */
-/* Each channel is a communicator, since collectives of one have to begin in the same order on all ranks. */
+/* Each channel has a communicator: collectives on one communicator must start in the same order on all ranks. */
 static clade_status open_channel(void *user, void **channel, void **out) {
   carrier *c = user;
   MPI_Comm *comm = malloc(sizeof *comm);
@@ -135,7 +135,7 @@ static clade_status all_reduce(void *user, void *channel, const float *data, flo
   return begun(c, MPI_Iallreduce(data, sum, (int)n, MPI_FLOAT, MPI_SUM, *(MPI_Comm *)channel, &r->mpi), r, out);
 }
 
-/* ---- the carrier ---- */
+/* ---- clade_comm_impl ---- */
 static const char *error(void *user) { return ((carrier *)user)->error; }
 static void abort_with(void *user, int exit_status) { MPI_Abort(((carrier *)user)->comm, exit_status); }
 static void abort_all(void *user) { abort_with(user, 1); }
@@ -155,18 +155,17 @@ static void release(void *user) {
     if ((call) != MPI_SUCCESS) return CLADE_IO; \
   } while (0)
 
-/* Open MPI first asks the receiver of a longer message, and a link that is busy in both directions then carries half of
- * what it could, likely since the answer comes behind the data that is on its way over the same TCP connection. A sum's
- * pieces (comm/reduce.c) go without being asked for. What the environment or mpirun's --mca says is left alone, and
- * other MPIs do not know the name. */
+/* Raises Open MPI's eager limit, unless the user has set it, so that pieces of a sum (comm/reduce.c) are sent
+ * without a rendezvous. With a rendezvous, a TCP link that is busy in both directions loses half of its bandwidth,
+ * probably because the answer queues behind data on the same connection. Other MPIs ignore the variable. */
 static bool send_pieces_at_once(void) {
-  return setenv("OMPI_MCA_btl_tcp_eager_limit", "655360", false) == 0; /* 512 KiB, and room for headers */
+  return setenv("OMPI_MCA_btl_tcp_eager_limit", "655360", false) == 0; /* 512 KiB and room for headers */
 }
 
 static int find_most_tag(carrier *c) {
   int *value = NULL, known = 0;
   const int code = MPI_Comm_get_attr(c->comm, MPI_TAG_UB, &value, &known);
-  c->most_tag = code == MPI_SUCCESS && known ? *value : 32767; /* what every MPI has */
+  c->most_tag = code == MPI_SUCCESS && known ? *value : 32767; /* minimum of the MPI standard */
   return code;
 }
 

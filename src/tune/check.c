@@ -1,13 +1,13 @@
-/* Whether a candidate computes right: its answer, over memory that was poisoned, beside one that is trusted. */
+/* Checks the results of a trial, computed in poisoned memory, against reference results. */
 #include <math.h>
 #include <stdio.h>
 
 #include "plan/run.h"
 #include "tune/internal.h"
 
-enum { LARGE_OUTPUT = 4 << 20 }; /* bytes, from which on one slot has to do */
+enum { LARGE_OUTPUT = 4 << 20 }; /* bytes; larger outputs get a single slot */
 
-/* All bits set: NaN in every float type, and nothing that integers are likely to be. */
+/* All bits are 1: NaN in every float type, and an unlikely integer. */
 static clade_status poison(clade_device *device, clade__buffer *buffer) {
   const unsigned char ones = 0xFF;
   clade__queue *queue = clade__device_transfer_queue(device);
@@ -61,8 +61,8 @@ fail:
   return status;
 }
 
-/* ---- comparing ---- */
-/* Of the largest result. Sums in another order stay far below it, a term that is missing does not. */
+/* ---- comparison ---- */
+/* Relative to the largest result: larger than errors of another summation order, smaller than a missing term. */
 static double tolerance(clade_dtype t) { return clade__dtype_row(t)->tolerance; }
 
 static float value(clade_dtype dtype, const void *data, size_t i, size_t element) {

@@ -1,4 +1,4 @@
-/* Records out of the cache directory and into it, for users. */
+/* Exports records from the cache directory and merges files into it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "tune/internal.h"
 
-/* Beside its place and renamed: whole or not at all. */
+/* Writes a temporary file and renames it, so that readers never see a part. */
 static clade_status write_file(const char *path, const char *text) {
   clade__text beside = {0};
   clade__text_add(&beside, "%s.%ld.tmp", path, (long)getpid());

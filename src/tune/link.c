@@ -1,11 +1,10 @@
-/* What placing beside a fallback device goes by besides the nodes' times. How long copies take between a device with a
- * bundle and its fallback device: runs that send a value to and fro, often and seldom, so that what else an execution
- * takes drops out. And how long a device takes that changes its program: first launches after a change beside second
- * ones. */
+/* Measures two costs of placement beside a fallback device: copies between a device with a bundle and its fallback
+ * device, by runs with few and many copies, whose difference excludes other costs; and changes of programs, by
+ * comparing the first launch after a change with the second. */
 #include "tune/internal.h"
 
 enum { SELDOM = 2, OFTEN = 10, SAMPLES = 15, CHANGES = 5 };
-static const double LONG_CHANGE = 0.5; /* seconds: seen once is enough */
+static const double LONG_CHANGE = 0.5; /* seconds; a single sample is enough */
 
 static clade_status open_run(clade_device *device, clade_device *fallback, size_t bytes, int copies, clade_run **out) {
   clade_graph *g = NULL;
@@ -18,7 +17,7 @@ static clade_status open_run(clade_device *device, clade_device *fallback, size_
   CLADE_GOTO(clade_compile(g, device, &func, .n_devices = 1, .devices = &fallback, .untuned = true));
   status = clade_run_new(func, NULL, out);
 fail:
-  clade_func_release(func); /* the run keeps it */
+  clade_func_release(func); /* the run retains it */
   clade_graph_release(g);
   return status;
 }
@@ -31,7 +30,7 @@ static clade_status seconds_of(clade_run *run, const void *x, size_t bytes, doub
   return CLADE_OK;
 }
 
-/* The median of turns right after one another; the first is not counted. */
+/* Median over adjacent pairs of runs; the first pair is not counted. */
 static clade_status take_turns(clade_run *seldom, clade_run *often, const void *x, size_t bytes, double *out) {
   double each[SAMPLES], a, b;
   for (int i = -1; i < SAMPLES; i++) {
@@ -58,8 +57,8 @@ fail:
   return status;
 }
 
-/* ---- changes of programs ---- */
-/* Of the first launch of a program after another's, what is more than of its second. *asked: it has such a kernel. */
+/* ---- program changes ---- */
+/* Extra time of a program's first launch after another program's. *asked: the program has a suitable kernel. */
 static clade_status change_to(clade_device *device, int program, double *seconds, bool *asked) {
   double first, second;
   CLADE_TRY(clade__store_turn(device, program, &first));
@@ -69,8 +68,8 @@ static clade_status change_to(clade_device *device, int program, double *seconds
   return CLADE_OK;
 }
 
-/* Between its first two programs; 0: one of them has no kernel of Clade's. What is too short to be seen is next to
- * nothing. */
+/* Measures changes between the first two programs; 0: one has no suitable kernel. Unmeasurably short changes count
+ * as 1 ns. */
 static clade_status measure_change(clade_device *device, double *out) {
   double each[CHANGES], there, back;
   bool one, other;
@@ -86,8 +85,8 @@ static clade_status measure_change(clade_device *device, double *out) {
   return CLADE_OK;
 }
 
-/* ---- keeping ---- */
-/* In the device's own records. */
+/* ---- records ---- */
+/* Whether the device's own records contain the problem. */
 static clade_status is_known(clade_device *device, const char *op, const char *problem, bool *known) {
   clade__tuning *all;
   *known = false;
@@ -103,7 +102,7 @@ static clade_status keep(clade_device *device, const char *op, const char *probl
   clade__tuned_device describes;
   clade__records *set;
   const clade__record r = {.op = op, .problem = problem, .impl = impl, .seconds = seconds, .full = true};
-  if (!(seconds > 0)) return CLADE_OK; /* nothing was seen, or the machine was too busy to tell */
+  if (!(seconds > 0)) return CLADE_OK; /* too short, or the machine was too busy */
   clade__tuned_describe(device, &describes);
   CLADE_TRY(clade__records_new(&describes, &set));
   clade_status status = clade__records_put(set, &r);

@@ -1,9 +1,10 @@
-/* The kind of a CPU's core, without its clock: how many multiply-adds it begins while one is on its way. */
+/* Probes how many multiply-adds a CPU core starts per latency of one, independent of the clock frequency. */
 #include <stddef.h>
 
 #include "tune/internal.h"
 
-/* CHAINS of dependent multiply-adds. One takes its latency for each; enough of them take what the units allow. */
+/* CHAINS independent chains of multiply-adds. A single chain is limited by latency, many chains by the number of
+ * units. */
 static const char source[] = "#ifdef WANT_tune_chains\n"
                              "GROUP(1, 1, 1) KERNEL(tune_chains)(ARG(float, y), const float scale, const float more,\n"
                              "                                   const int rounds) {\n"
@@ -77,12 +78,12 @@ static clade_status open_run(clade_device *device, int chains, clade_run **out) 
   CLADE_GOTO(clade_compile(g, device, &func, .untuned = true));
   status = clade_run_new(func, NULL, out);
 fail:
-  clade_func_release(func); /* the run keeps it */
+  clade_func_release(func); /* the run retains it */
   clade_graph_release(g);
   return status;
 }
 
-/* Milliseconds, beside which a launch is short. */
+/* The chains run for milliseconds, so that the launch does not count. */
 static clade_status seconds_of(clade_run *run, double *seconds) {
   double start = clade__now();
   CLADE_TRY(clade_execute(run, 0, NULL, NULL));
@@ -91,8 +92,7 @@ static clade_status seconds_of(clade_run *run, double *seconds) {
   return CLADE_OK;
 }
 
-/* Multiply-adds that are begun while one is on its way: the median of turns right after one another, since clocks and
- * neighbors change. */
+/* Multiply-adds in flight: the median over adjacent pairs of runs, because clock frequency and load change. */
 static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
   double ratio[SAMPLES], a, b;
   CLADE_TRY(seconds_of(one, &a));
@@ -106,11 +106,10 @@ static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
   return CLADE_OK;
 }
 
-/* A multiply-add takes four cycles, or five. So one unit has 4 or 5 of them on the way, and two have 8 or 10: what lies
- * in between is told apart whatever the latency is, which a rounded quotient by one latency is not. More than MANY are
- * never seen, so that 2 says two or more. */
+/* The latency is four or five cycles, so one unit has 4 or 5 multiply-adds in flight and two units have 8 or 10.
+ * Thresholds between these ranges work for either latency. At most MANY are visible, so 2 means two or more. */
 uint32_t clade__core_units(double begun) {
-  static const double half = 2.83, two = 6.32; /* the geometric means of 2 and 4, and of 5 and 8 */
+  static const double half = 2.83, two = 6.32; /* geometric means of 2 and 4, and of 5 and 8 */
   return begun > half && begun < 1.25 * MANY ? 1 + (begun > two) : 0;
 }
 

@@ -1,4 +1,5 @@
-/* The search for one problem: its candidates, in batches that are compiled together, checked, and timed in turns. */
+/* Searches the best implementation and configuration for a problem: trials in batches that are compiled together,
+ * checked, and timed in turns. */
 #include <math.h>
 #include <stdio.h>
 
@@ -6,20 +7,20 @@
 #include "tune/internal.h"
 
 enum { BATCH = 6, FEW = 2, MOST_CANDIDATES = 1024 };
-static const double BETTER = 0.97;   /* of the time before: less is noise */
-static const double HOPELESS = 30.0; /* times the estimate of the cheapest: never taken by cost */
+static const double BETTER = 0.97;   /* relative time; smaller gains are noise */
+static const double HOPELESS = 30.0; /* relative to the cheapest estimate; never chosen by cost */
 
 typedef struct search {
   const clade__problem *p;
   const clade_tune_opt *how;
-  double deadline;                 /* when this problem's time ends */
-  clade__clock *clock;             /* of all problems */
-  double begun, ready;             /* ready: seconds until candidates could be timed; 0: not yet */
-  clade__stage stage[CLADE__BARE]; /* by clade__scale */
-  clade__trial *at;                /* [0]: what would be taken now */
+  double deadline;                 /* of this problem */
+  clade__clock *clock;             /* for all problems */
+  double begun, ready;             /* ready: seconds until the first trials were compiled; 0: not yet */
+  clade__stage stage[CLADE__BARE]; /* indexed by clade__scale */
+  clade__trial *at;                /* [0]: the current choice */
   size_t n, capacity;
   size_t best;
-  bool barred[CLADE__PICKED_IMPLS]; /* breaks the op's bound, and nobody allowed it */
+  bool barred[CLADE__PICKED_IMPLS]; /* exceeds the op's error bound, which .loose did not allow */
 } search;
 
 void clade__trial_close(clade__trial *c) {
@@ -41,7 +42,7 @@ char *clade__trial_text(const clade__problem *p, const clade__trial *c) {
   return clade__text_take(&t, &text) == CLADE_OK ? text : NULL;
 }
 
-/* ---- candidates ---- */
+/* ---- trials ---- */
 static clade_status add(search *s, int impl, const int32_t *config) {
   const clade_space *space = clade__impls(s->p->op)[impl]->space;
   clade__trial c = {.impl = impl, .has_config = space != NULL};
@@ -65,7 +66,7 @@ static clade_status add_configs(search *s, clade_query *q, int impl) {
   return CLADE_OK;
 }
 
-/* In the layouts that it asks for. */
+/* Estimated cost in the implementation's preferred layouts. */
 static double cost_of(const clade_impl *impl, clade_query q) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_layout layout[2 * CLADE_MAX_OPERANDS] = {{0}};
@@ -78,9 +79,8 @@ static double cost_of(const clade_impl *impl, clade_query q) {
   return clade__impl_cost(impl, &q);
 }
 
-/* What is taken now; every implementation's defaults; the configurations of the one that is taken now, then of the
- * others.
- */
+/* Lists the trials: the current choice, the defaults of every implementation, then configurations of the current
+ * implementation and of the others. */
 static clade_status list(search *s) {
   const clade__problem *p = s->p;
   clade_type out[CLADE_MAX_OPERANDS];
@@ -114,7 +114,7 @@ static clade_status list(search *s) {
 }
 
 /* ---- compiling ---- */
-/* What is the candidate's own fault, and no reason to give up. */
+/* Whether a failure concerns only this trial; the search goes on. */
 static bool own_fault(clade_status status) {
   return status != CLADE_OK && status != CLADE_LOST && status != CLADE_FORKED && status != CLADE_NO_MEMORY;
 }
@@ -134,11 +134,12 @@ static clade_status plan(const search *s, clade__trial *c) {
     if (c->func[k]) CLADE_TRY(clade__list_requests(c->func[k]));
   if (clade__device_info(s->p->device)->kernels) return CLADE_OK;
   clade_status status = clade__stage_func(s->p, &s->stage[CLADE__TAILS], c, &c->func[CLADE__TAILS]);
-  if (status == CLADE_UNSUPPORTED) return CLADE_OK; /* it takes no tails: then it has none */
+  if (status == CLADE_UNSUPPORTED) return CLADE_OK; /* the op has no sizes with tails */
   return status == CLADE_OK ? clade__list_requests(c->func[CLADE__TAILS]) : status;
 }
 
-/* All kernels of the batch in one go, as far as that works; what did not is found when each is asked for its own. */
+/* Compiles all kernels of the batch together. If that fails, the failing trials are found by compiling each
+ * separately. */
 static clade_status compile(search *s, clade__trial **batch, int n) {
   const clade__mark begun = clade__clock_mark(s->p->device);
   size_t count = 0;
@@ -164,8 +165,8 @@ static clade_status compile(search *s, clade__trial **batch, int n) {
   return CLADE_OK;
 }
 
-/* ---- checking ---- */
-/* The answer that others are compared with; with operands that it has no NaN for, where there are such. */
+/* ---- check ---- */
+/* Computes the reference results. If they contain NaN, uses positive operands. */
 static clade_status trust(search *s, clade__scale scale, clade_func *func) {
   clade__stage *stage = &s->stage[scale];
   for (int positive = 0; positive < 2; positive++) {
@@ -181,7 +182,7 @@ static clade_status trust(search *s, clade__scale scale, clade_func *func) {
   return CLADE_OK;
 }
 
-/* The last implementation runs everywhere, and is what all others are tested against. */
+/* Uses the last implementation, which runs on every device, as the reference. */
 static clade_status trust_ref(search *s) {
   clade__trial ref = {0};
   clade_query q = {0};
@@ -242,7 +243,7 @@ static clade_status open_candidate(search *s, clade__trial *c) {
   return CLADE_OK;
 }
 
-/* Whoever is not looked at in time stays open. */
+/* Checks and times a batch. Trials that are not checked in time stay open. */
 static clade_status run_batch(search *s, clade__trial **batch, int n) {
   for (int i = 0; i < n; i++) CLADE_TRY(open_candidate(s, batch[i]));
   CLADE_TRY(compile(s, batch, n));
@@ -259,7 +260,7 @@ static bool may_be_taken(const search *s, const clade__trial *c) {
   return c->state == CLADE__TRIAL_RIGHT && !s->barred[c->impl];
 }
 
-/* The fastest of a batch, measured in the same turns as the first candidate. */
+/* Updates the fastest trial, relative to the first trial in the same turns. */
 static void judge(search *s, clade__trial **batch, int n) {
   const clade__trial *first = &s->at[0];
   for (int i = 0; i < n; i++) {
@@ -272,22 +273,22 @@ static void judge(search *s, clade__trial **batch, int n) {
   }
 }
 
-/* Those that are tried again hold what they have; the others let it go. */
+/* Releases all trials but the first and the best, which take part in the next batch. */
 static void close_batch(search *s, clade__trial **batch, int n) {
   for (int i = 0; i < n; i++)
     if (batch[i] != &s->at[0] && batch[i] != &s->at[s->best]) clade__trial_close(batch[i]);
 }
 
-/* How many candidates that were not tried yet fit into the time, by what one of the last batch took. The first few may
- * take that of problems after this one. */
+/* Number of further trials that fit into the remaining time, by the time of a trial in the last batch. The first few
+ * may use the time of later problems. */
 static int room(const search *s, size_t next, double each) {
   double until = next < BATCH ? s->clock->deadline : s->deadline;
   if (!clade__is_time(s->clock, s->clock->most)) return 0;
   return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__now()) / each, 0), FEW);
 }
 
-/* Where time counts batches are of two: they tell how long one is compiled, and what a driver has of one need not be
- * what it has of the next; so late is it found that time is over. */
+/* With a deadline, batches have two trials: the first ones show how long a compilation takes, and later ones may
+ * take longer than cached ones, so the overrun is limited to two. */
 static clade_status search_all(search *s) {
   int fits = isinf(s->clock->deadline) ? BATCH : FEW;
   if (!clade__is_time(s->clock, s->clock->most)) return CLADE_OK;
@@ -312,7 +313,7 @@ static clade_status search_all(search *s) {
 
 static bool was_timed(const clade__trial *c) { return c->state == CLADE__TRIAL_RIGHT && c->median > 0; }
 
-/* Every candidate was timed, or is none. */
+/* Whether every trial was timed or refused. */
 static bool is_complete(const search *s) {
   for (size_t i = 0; i < s->n; i++)
     if (s->at[i].state == CLADE__TRIAL_OPEN || (s->at[i].state == CLADE__TRIAL_RIGHT && !was_timed(&s->at[i])))
@@ -320,7 +321,7 @@ static bool is_complete(const search *s) {
   return true;
 }
 
-/* Of each implementation its fastest row, where that is not noise beside the first one. */
+/* Reports the fastest trial of each implementation, or its first one if the difference is noise. */
 static void tell_best(const search *s, clade__found *out) {
   for (int impl = 0; impl < CLADE__PICKED_IMPLS; impl++) {
     const clade__trial *first = NULL, *best = NULL;
@@ -336,7 +337,7 @@ static void tell_best(const search *s, clade__found *out) {
 
 clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, double deadline, clade__clock *clock,
                            clade__found *out) {
-  clade__problem plain = *p; /* whose sizes can change: those of views are told by attributes */
+  clade__problem plain = *p; /* only without views: attributes of views contain sizes */
   clade__gemm_attrs attrs;
   clade_type tails[CLADE_MAX_OPERANDS];
   search s = {.p = p, .how = how, .deadline = deadline, .clock = clock, .begun = clade__now()};
@@ -347,7 +348,7 @@ clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, d
   clade__tails(&plain, tails);
   CLADE_GOTO(clade__stage_open(&plain, tails, NULL, &s.stage[CLADE__TAILS]));
   CLADE_GOTO(list(&s));
-  if (!clade__device_info(p->device)->kernels) CLADE_GOTO(trust_ref(&s)); /* a bundle's kernels are tested as such */
+  if (!clade__device_info(p->device)->kernels) CLADE_GOTO(trust_ref(&s)); /* these are tested when built */
   CLADE_GOTO(search_all(&s));
   out->complete = is_complete(&s);
   for (size_t i = 0; i < s.n; i++) {

@@ -1,4 +1,4 @@
-/* A problem at one size, as a graph of one node whose operands are variables: so nothing is uploaded when it runs. */
+/* A problem with given sizes as a graph of one node whose operands are variables, so that executions upload nothing. */
 #include <stdio.h>
 
 #include "tune/internal.h"
@@ -27,7 +27,7 @@ void clade__tails(const clade__problem *p, clade_type in[CLADE_MAX_OPERANDS]) {
     for (int k = 0; k < p->in[i].shape.rank && used < CLADE_COUNT(primes); k++) {
       int64_t size = p->in[i].shape.dim[k];
       memcpy(trial, in, (size_t)p->n_in * sizeof *in);
-      /* equal sizes change together, and only where the op goes on to take them: groups must divide channels, … */
+      /* equal sizes change together, and only if the op accepts the change: groups must divide channels, … */
       if (size <= 16 || !replace(p, trial, size, primes[used]) || infer(p, trial, out) != CLADE_OK) continue;
       memcpy(in, trial, (size_t)p->n_in * sizeof *in);
       used++;
@@ -64,7 +64,7 @@ void clade__stage_close(const clade__problem *p, clade__stage *s) {
   *s = (clade__stage){0};
 }
 
-/* ---- a candidate's func ---- */
+/* ---- funcs of trials ---- */
 static clade_status pin(const clade__problem *p, const clade_graph *g, const clade__trial *c, clade__records *set) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
@@ -79,14 +79,14 @@ static clade_status pin(const clade__problem *p, const clade_graph *g, const cla
   return status;
 }
 
-/* Conversions may come before it. */
+/* Finds the problem's node; conversions may precede it. */
 static const clade__node *node_of(const clade_func *func, const clade__problem *p) {
   clade__id id = 1;
   while (func->graph->nodes[id].op != p->op) id++;
   return &func->graph->nodes[id];
 }
 
-/* It was compiled as the candidate says, and not as something else that takes the problem. */
+/* Whether the func was compiled as the trial demands, not with another implementation. */
 static bool is_candidate(const clade_func *func, const clade__problem *p, const clade__trial *c) {
   const clade__node *n = node_of(func, p);
   return n->impl == c->impl && n->why && strcmp(n->why, "pinned") == 0;
@@ -121,8 +121,8 @@ clade_status clade__stage_bare(const clade__problem *p, const clade__trial *c, c
   return status;
 }
 
-/* ---- its operands ---- */
-enum { PERIOD = 4093 }; /* a prime: rows of a matrix are not alike */
+/* ---- operands ---- */
+enum { PERIOD = 4093 }; /* a prime, so that rows of a matrix differ */
 
 static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t size) {
   float f;
@@ -137,11 +137,11 @@ static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t siz
     else if (clade__dtype_row(dtype)->bits == 8 && clade__is_integer(dtype)) /* operands of products */
       *to = (unsigned char)((int)(bits >> 8) % 7 - (clade__dtype_low(dtype) < 0 ? 3 : 0));
     else
-      *to = bits >> 8 & 1; /* counts, labels and indices that are small enough for anything; little-endian */
+      *to = bits >> 8 & 1; /* 0 or 1, valid as count, label or index; little-endian */
   }
 }
 
-/* Of elements that share blocks. */
+/* Random values of a type whose elements share blocks. */
 static clade_status draw_blocks(const clade_type *type, bool positive, void **data, size_t *bytes) {
   enum { SOME = PERIOD / 32 * 32 };
   float x[PERIOD];

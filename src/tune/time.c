@@ -1,4 +1,4 @@
-/* Timing candidates: in turns, so that whatever else the machine does hits all of them, and by medians. */
+/* Times trials in turns, so that disturbances affect all of them, and takes medians. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "tune/internal.h"
 
 enum { MOST_EXECUTIONS = 1 << 14 };
-static const double FAR_BEHIND = 2.5; /* times the fastest: it takes no further turns */
+static const double FAR_BEHIND = 2.5; /* relative to the fastest: such a trial takes no further turns */
 
 /* ---- a budget ---- */
 bool clade__is_time(const clade__clock *clock, double seconds) { return clade__now() + seconds < clock->deadline; }
@@ -24,7 +24,7 @@ void clade__clock_learn(clade__clock *clock, const clade__mark *since) {
   clock->most = fmax(clock->most, (clade__now() - since->at) / (double)(compiled - since->compiled));
 }
 
-/* ---- turns ---- */
+/* ---- timing ---- */
 static clade_status execute(const clade__trial *c, int n, double *seconds) {
   double start = clade__now();
   for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(c->run, c->n_feeds, c->feeds, NULL));
@@ -54,7 +54,7 @@ static double fastest(clade__trial **at, int n) {
   return best;
 }
 
-/* Once to be warm, and once for a first estimate. *in_time: all of them were. */
+/* Warms up and makes a first estimate. *in_time: there was time for all trials. */
 static clade_status warm(clade__trial **at, int n, const clade__clock *clock, bool *in_time) {
   double once;
   for (int i = 0; i < n; i++) at[i]->before = at[i]->median;
@@ -76,7 +76,7 @@ clade_status clade__take_turns(clade__trial **at, int n, int rounds, double roun
     if (r > 0 && clade__now() > deadline) break;
     for (int i = 0; i < n; i++) {
       clade__trial *c = at[i];
-      /* the first one is what the others are measured against */
+      /* the first trial stays: the others are compared with it */
       if (!runs(c) || (i > 0 && c->median > FAR_BEHIND * best)) continue;
       if (r == 0 && !(in_time = clade__is_time(clock, 0))) break;
       int times = (int)fmin(fmax(round_seconds / fmax(c->median, 1e-7), 1), MOST_EXECUTIONS);

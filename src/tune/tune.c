@@ -1,4 +1,4 @@
-/* clade_tune: which problems a func has, what each may take of the budget, and what is kept of the answers. */
+/* clade_tune: lists the problems of a func, shares out the budget, and keeps the results. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,19 +9,19 @@ static const double QUICK_SECONDS = 5;
 typedef struct tuning {
   clade_func *func;
   clade_tune_opt opt;
-  clade__problem *at; /* the heaviest first */
+  clade__problem *at; /* heaviest first */
   size_t n, capacity;
-  clade__map known;      /* problems, by device, op and text */
-  clade__arena arena;    /* of configurations that no node has */
-  double start, end;     /* end: of the budget */
-  clade__clock clock;    /* of the problems; what is left after it is for the whole */
-  double ready;          /* the least seconds until a problem's candidates could be timed; 0: there was none */
-  uint32_t *fma_units;   /* [n_devices]; 0: not told */
-  clade__records *fresh; /* what this call measured */
+  clade__map known;      /* set of problems, by device, op and text */
+  clade__arena arena;    /* owns configurations that no node has */
+  double start, end;     /* end of the budget */
+  clade__clock clock;    /* for problems; the rest of the budget is for the func as a whole */
+  double ready;          /* smallest `ready` of all problems; 0: none */
+  uint32_t *fma_units;   /* [n_devices]; 0: unknown */
+  clade__records *fresh; /* records of this call */
 } tuning;
 
 /* ---- the problems of a func ---- */
-/* Estimated seconds. Where the order of implementations decides and nobody estimates, bytes do. */
+/* Estimated seconds. If no implementation has an estimate, the number of bytes serves as weight. */
 static double weight_of(const clade__problem *p, const clade_query *q) {
   double cost = clade__impl_cost(clade__impls(p->op)[p->impl], q), bytes = 0;
   size_t n;
@@ -51,7 +51,7 @@ static clade_status add_problem(tuning *t, const clade_node *view, int device, i
                       .nodes = 1};
   const clade_query q = {sizeof q, view, clade__device_info(p.device), config};
   memcpy(p.in, view->in, (size_t)p.n_in * sizeof *p.in);
-  for (int i = 0; i < p.n_in; i++) p.in[i].layout = (clade_layout){0}; /* as it was built: conversions are its own */
+  for (int i = 0; i < p.n_in; i++) p.in[i].layout = (clade_layout){0}; /* as built: conversions belong to the trials */
   p.weight = weight_of(&p, &q);
   clade__problem_text(view, false, &text);
   CLADE_TRY(clade__text_take(&text, &p.text));
@@ -72,7 +72,7 @@ static clade_status add_problem(tuning *t, const clade_node *view, int device, i
   return status;
 }
 
-/* On another device of the func, where it might be placed: what that would take, too. */
+/* Adds the problem on another device of the func, where the node might be placed. */
 static clade_status add_elsewhere(tuning *t, const clade__pass_ctx *ctx, clade_node view, int device) {
   clade_type in[CLADE_MAX_OPERANDS];
   double seconds;
@@ -88,7 +88,7 @@ static clade_status add_elsewhere(tuning *t, const clade__pass_ctx *ctx, clade_n
   return add_problem(t, &view, device, impl, q.config);
 }
 
-/* A bundle leaves no choice: its kernels are timed where a fallback device may take their nodes. */
+/* A node in a bundle has only one implementation, which is timed only if a fallback device could take the node. */
 static clade_status add_node(tuning *t, const clade__pass_ctx *ctx, clade__id id) {
   const clade__node *node = &t->func->graph->nodes[id];
   const int fallback = t->func->fallback;
@@ -121,7 +121,7 @@ static clade_status add_all(tuning *t) {
 
 static bool has_bundle(const clade__problem *p) { return clade__device_info(p->device)->kernels; }
 
-/* After those that a bundle's kernels compute: nothing is compiled to time them, and where nodes belong hangs on it. */
+/* Problems in bundles come first: they need no compilation and decide about placement. */
 static int heaviest_first(const void *a, const void *b) {
   const clade__problem *x = a, *y = b;
   if (has_bundle(x) != has_bundle(y)) return has_bundle(x) ? -1 : 1;
@@ -129,8 +129,8 @@ static int heaviest_first(const void *a, const void *b) {
   return strcmp(x->text, y->text);
 }
 
-/* ---- what is known already ---- */
-/* The device's own records alone. */
+/* ---- existing records ---- */
+/* Whether the device's own records contain the problem. */
 static clade_status is_known(const tuning *t, const clade__problem *p, bool *known) {
   clade__tuning *all, own = {0};
   clade_type out[CLADE_MAX_OPERANDS];
@@ -155,7 +155,7 @@ static clade_status is_known(const tuning *t, const clade__problem *p, bool *kno
   return status;
 }
 
-/* ---- keeping ---- */
+/* ---- new records ---- */
 static clade_status put_best(const tuning *t, const clade__problem *p, const clade__found *found, clade__records *set) {
   for (int i = 0; i < found->n_best; i++) {
     const clade__trial *c = &found->best[i];
@@ -191,7 +191,7 @@ static clade_status keep(tuning *t, const clade__problem *p, const clade__found 
   return status;
 }
 
-/* ---- one after the other ---- */
+/* ---- tuning a problem ---- */
 static void tell(const tuning *t, const clade__problem *p, const clade__found *found, bool known, size_t done) {
   if (!t->opt.observe) return;
   const clade__trial now = {.impl = p->impl, .has_config = p->config != NULL};
@@ -217,7 +217,7 @@ static void tell(const tuning *t, const clade__problem *p, const clade__found *f
   clade__free(texts[1]);
 }
 
-/* Each problem gets the share of what is left that its weight is of the rest. */
+/* A problem's share of the remaining time, in proportion to its weight among the remaining problems. */
 static double share(const tuning *t, size_t i) {
   double rest = 0, now = clade__now();
   for (size_t k = i; k < t->n; k++) rest += t->at[k].weight;
@@ -235,7 +235,7 @@ static clade_status tune_one(tuning *t, size_t i) {
     return CLADE_OK;
   }
   clade_status status = clade__search(p, &t->opt, share(t, i), &t->clock, &found);
-  if (status == CLADE_DEVICE_MEMORY || status == CLADE_UNSUPPORTED) { /* too large to be tried beside what is there */
+  if (status == CLADE_DEVICE_MEMORY || status == CLADE_UNSUPPORTED) { /* too large for a second copy on the device */
     clade__log(CLADE_LOG_WARNING, "%s (%s) is not tuned: %s", p->op->name, p->text, clade_last_error());
     tell(t, p, NULL, false, i + 1);
     return CLADE_OK;
@@ -247,7 +247,7 @@ static clade_status tune_one(tuning *t, size_t i) {
   return CLADE_OK;
 }
 
-/* What the devices' own records say of their cores. */
+/* Reads the number of units of CPU cores from the devices' own records. */
 static clade_status known_cores(const tuning *t) {
   for (int i = 0; i < t->func->n_devices; i++) {
     clade__tuning *known;
@@ -260,7 +260,7 @@ static clade_status known_cores(const tuning *t) {
   return CLADE_OK;
 }
 
-/* Kept without a problem: they tell which other records are near. */
+/* Kept without a problem: describes the device, to find records of similar devices. */
 static clade_status probe_cores(tuning *t) {
   for (int i = 0; i < t->func->n_devices; i++) {
     clade__records *none;
@@ -296,9 +296,9 @@ static clade_status run(tuning *t) {
   if (!t->n) return CLADE_OK;
   qsort(t->at, t->n, sizeof *t->at, heaviest_first);
   CLADE_TRY(known_cores(t));
-  if (probe_cores(t) != CLADE_OK) /* first: it is short, and what is measured afterwards is kept with it */
+  if (probe_cores(t) != CLADE_OK) /* before others: their records include the result */
     clade__log(CLADE_LOG_WARNING, "the kind of core was not found: %s", clade_last_error());
-  if (isfinite(t->end)) t->clock.deadline -= (t->end - t->start) / 5; /* left for the whole */
+  if (isfinite(t->end)) t->clock.deadline -= (t->end - t->start) / 5; /* reserved for the func as a whole */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
     if (!clade__is_time(&t->clock, fmax(t->clock.most, t->ready))) break;
     CLADE_TRY(tune_one(t, i));

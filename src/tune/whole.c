@@ -1,9 +1,9 @@
-/* A func as a whole: what it was compiled with, beside what it would be by what was measured. What is fastest in each
- * problem need not be so together: estimates of conversions may be wrong, and so may times of a problem alone. */
+/* Times a func as a whole, as compiled before and with new records. The fastest choice for each problem need not be
+ * the fastest in combination: estimates of conversions, or times of single problems, may be wrong. */
 #include "plan/run.h"
 #include "tune/internal.h"
 
-/* ---- is there anything to compare? ---- */
+/* ---- comparing choices ---- */
 static bool same_node(const clade__node *a, const clade__node *b) {
   if (a->op != b->op || a->impl != b->impl || !a->config != !b->config) return false;
   return !a->config || !memcmp(a->config, b->config, CLADE_MAX_PARAMS * sizeof *a->config);
@@ -15,18 +15,18 @@ static bool same_choice(const clade_graph *a, const clade_graph *b) {
   return same;
 }
 
-/* It may be executed for nothing but its time. */
+/* Whether the func has no side effects and may be executed for timing. */
 static bool is_free(const clade_graph *g) {
   for (clade__id id = 1; id < g->n_nodes; id++)
     if ((g->nodes[id].op->flags & CLADE_OP_EFFECT) && g->nodes[id].op != &clade__op_assign) return false;
   return true;
 }
 
-/* ---- in turns ---- */
+/* ---- timing ---- */
 enum { OLD, ALL, ROWS, CHOICES };
 typedef struct whole {
-  clade_func *func[CHOICES];    /* NULL: as another one */
-  clade__records *set[CHOICES]; /* what leads to it */
+  clade_func *func[CHOICES];    /* NULL: the same as another one */
+  clade__records *set[CHOICES]; /* the records that produce the func */
   clade__trial run[CHOICES];
   size_t n;
   clade_feed *feeds;
@@ -65,14 +65,14 @@ static clade_status race(whole *w, const clade__clock *clock, int *best) {
   clade_status status = open_runs(w);
   if (status == CLADE_OK) status = clade__take_turns(all, CHOICES, 5, 10e-3, clock->deadline, clock);
   close_runs(w);
-  *best = w->run[OLD].median > 0 ? OLD : ALL; /* not timed: there was no time left */
+  *best = w->run[OLD].median > 0 ? OLD : ALL; /* without a time for OLD the budget is exhausted */
   for (int c = 0; c < CHOICES && status == CLADE_OK; c++)
     if (w->func[c] && w->run[c].median < w->run[*best].median) *best = c;
   return status;
 }
 
 /* ---- the records of a choice ---- */
-/* What the func took, with the row that it had or the fastest one. */
+/* Puts the node's record with the previous or the fastest configuration. */
 static clade_status put_node(const clade_func *func, clade__id id, const clade__records *fresh, int choice,
                              clade__records *out) {
   const clade__node *node = &func->graph->nodes[id];
@@ -90,7 +90,7 @@ static clade_status put_node(const clade_func *func, clade__id id, const clade__
     clade__record r = *known;
     if (choice == OLD) {
       clade__record_config(&r, impl, node->config);
-      r.seconds = r.default_seconds = 0; /* so that estimates go on to choose where it took several */
+      r.seconds = r.default_seconds = 0; /* no time, so that estimates decide among implementations */
     }
     status = clade__records_put(out, &r);
   }
@@ -117,14 +117,14 @@ static clade_status compile(whole *w, int choice) {
   return CLADE_OK;
 }
 
-/* Where there was no room or no time to time it, each problem's own times stand; after any other failure nothing
+/* Without time or memory for the comparison, the problems' own times decide; after any other failure nothing
  * changes. */
 static clade_status judge(whole *w, clade__records *fresh, clade__clock *clock, int *best) {
   *best = ALL;
   if (!clade__is_time(clock, clock->most)) return CLADE_OK;
   for (int c = 0; c < CHOICES; c++) CLADE_TRY(records_of(w->func[OLD], fresh, c, &w->set[c]));
   clade_status status = compile(w, ALL);
-  if (status == CLADE_OK && !w->func[ALL]) return CLADE_OK; /* nothing changes */
+  if (status == CLADE_OK && !w->func[ALL]) return CLADE_OK; /* the new records choose the same */
   if (status == CLADE_OK && clade__is_time(clock, clock->most)) status = compile(w, ROWS);
   if (status == CLADE_OK) status = race(w, clock, best);
   if (status != CLADE_OK) *best = status == CLADE_DEVICE_MEMORY ? ALL : OLD;
