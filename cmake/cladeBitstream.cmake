@@ -1,7 +1,7 @@
 # clade_add_bitstream(NAME [SOURCES file.cl …] [DEFINES NAME=VALUE …] TARGET pocl|rtl|intel:BOARD|xilinx:PLATFORM)
-# A target NAME that makes NAME.bundle in the current binary directory, of the kernels in SOURCES or else of Clade's own;
-# its property CLADE_BUNDLE is that file's path. The tools that a target needs are looked for: where one is missing,
-# that is said, and there is no target. CLADE_FPGA_KERNELS is the file of Clade's own kernels. docs/fpga.md
+# Adds a target NAME that makes NAME.bundle in the current binary directory from the kernels in SOURCES, by default Clade's
+# own (CLADE_FPGA_KERNELS). The target's property CLADE_BUNDLE is the path of the file. If a required tool is missing, the
+# function prints a message and adds no target. See docs/fpga.md.
 
 function(clade_add_bitstream name)
   cmake_parse_arguments(PARSE_ARGV 1 it "" "TARGET" "SOURCES;DEFINES")

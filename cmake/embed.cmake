@@ -1,4 +1,4 @@
-# Writes a C file that holds the kernel files as byte arrays:
+# Writes a C file with the kernel files as byte arrays:
 #   cmake -D OUT=file.c -D KERNELS=a.cl;b.cl -P embed.cmake
 set(arrays "")
 set(rows "")

@@ -1,4 +1,4 @@
-# Writes a C file that holds a text as an array of characters:
+# Writes a C file with a text as a character array:
 #   cmake -D IN=file -D OUT=file.c -D NAME=array -D HEADER=header.h -P embed_text.cmake
 file(READ ${IN} hex HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")

@@ -1,4 +1,4 @@
-# Writes the source of offline kernels as one file, with what it includes from its own folder in its place:
+# Writes the source of offline kernels as a single file, with #include directives of its own directory expanded:
 #   cmake -D IN=fpga/clade.cl -D OUT=file.cl -P flatten.cmake
 get_filename_component(folder ${IN} DIRECTORY)
 file(READ ${IN} text)

@@ -1,4 +1,4 @@
-# What `cmake --install` brings: headers, both libraries, clade-probe, the CMake package and clade.pc.
+# Installs headers, both libraries, clade-probe, the CMake package and clade.pc.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
@@ -20,8 +20,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cladeConfigVersion.cmake 
 install(FILES ${PROJECT_BINARY_DIR}/cladeConfig.cmake ${PROJECT_BINARY_DIR}/cladeConfigVersion.cmake
   cmake/cladeBitstream.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
 
-# clade.pc finds its prefix from where it lies, so that an installation can be moved; paths that were given as absolute
-# stay.
+# clade.pc derives the prefix from its own location, so that an installation can be moved. Absolute paths are kept.
 set(CLADE_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

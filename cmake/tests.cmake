@@ -1,23 +1,21 @@
 # clade_add_test(NAME [ALL | LONG] [SERIAL] [SANITIZED] [SANITIZER] [LAYER] [ALL_ICDS] [CACHED] [COST seconds]
 #                [TIMEOUT seconds] [HOME name] [ENVIRONMENT VAR=value…] [PROPERTIES NAME VALUE…] COMMAND …)
-# A test with directories of its own: processes that share a cache of PoCL's can kill each other.
-#   ALL       left to `./quickstart test all`; a test without a level is part of the gate, `./quickstart test`
-#   LONG      takes minutes: only in the preset `long`
-#   SERIAL    runs alone: it measures time
-#   SANITIZED runs in the builds of tests/builds as well: each sanitizer
-#   SANITIZER its program is compiled for AddressSanitizer in any build
-#   LAYER     OpenCL goes through tests/layer
-#   ALL_ICDS  every OpenCL implementation of the machine, rusticl enabled; else PoCL alone. Not under a sanitizer, where
-#             only PoCL can be loaded
-#   CACHED    with a program cache, and with PoCL's variants of kernels. It costs several times what compiling once does:
-#             PoCL compiles each kernel for one size of work-groups and for any, and once more for a file. Of these tests,
-#             those have it that are about it or whose processes share it
-#   HOME      one name for tests of the same kernels: they run one after another, and what one has compiled is there for the
-#             next
-#   COST      those of most seconds begin first, so that none of them ends alone
-#   PROPERTIES of ctest's
-# A test above the level of the build is not added, and what only such tests run is not built (target `tests`). The level
-# is a label of the test: `ctest -L gate`.
+# Adds a test with cache directories of its own, because processes that share a PoCL cache can crash each other.
+#   ALL        level `./quickstart test all`; by default a test belongs to the gate, `./quickstart test`
+#   LONG       takes minutes: only in the preset `long`
+#   SERIAL     runs alone, because it measures time
+#   SANITIZED  also runs in the builds of tests/builds, with each sanitizer
+#   SANITIZER  the program is compiled with AddressSanitizer in every build
+#   LAYER      OpenCL calls go through tests/layer
+#   ALL_ICDS   sees all OpenCL implementations, with rusticl enabled; by default PoCL only. Not added in sanitizer builds,
+#              where only PoCL can be loaded
+#   CACHED     has a program cache and PoCL's specialized kernels, for tests about them or with several processes. Slow:
+#              PoCL compiles each kernel for one work-group size, for any size, and again for a file
+#   HOME       directory shared by tests of the same kernels; they run one after another and reuse compiled kernels
+#   COST       expected seconds; expensive tests start first, so that none of them runs alone at the end
+#   PROPERTIES properties of ctest
+# A test above CLADE_TESTS_LEVEL is not added, and programs that only such tests need are not built (target `tests`). The
+# level is a label of the test: `ctest -L gate`.
 set(CLADE_TESTS_LEVEL gate CACHE STRING "Tests to add: gate, all or long")
 set(CLADE_TESTS_LEVELS gate all long)
 set_property(CACHE CLADE_TESTS_LEVEL PROPERTY STRINGS ${CLADE_TESTS_LEVELS})
@@ -28,14 +26,14 @@ set(CLADE_TEST_HOMES ${PROJECT_BINARY_DIR}/homes CACHE PATH "Where tests have th
 set(CLADE_POCL_ICD /etc/OpenCL/vendors/pocl.icd CACHE FILEPATH "The .icd file of PoCL, for the tests")
 set(OCLGRIND_ICD /usr/lib/oclgrind/liboclgrind-rt-icd.so CACHE FILEPATH "Oclgrind's OpenCL, for the tests")
 
-# Of hundreds of programs: it links in a third of the time.
+# gold links hundreds of test programs faster than the default linker.
 find_program(CLADE_GOLD ld.gold)
 if(CLADE_GOLD)
   add_link_options(-fuse-ld=gold)
 endif()
 
-# What tests name as a program, or as $<TARGET_FILE:program>, is built with `tests`, and of those that are SANITIZED with
-# `sanitized`.
+# The targets `tests` and `sanitized` build the programs that tests, or SANITIZED tests, name as a command or by
+# $<TARGET_FILE:program>.
 add_custom_target(tests ALL)
 add_custom_target(sanitized)
 add_dependencies(tests clade_probe)
@@ -92,9 +90,9 @@ function(clade_add_test name)
     list(APPEND environment OPENCL_LAYERS=$<TARGET_FILE:clade_layer>)
   endif()
   if(CLADE_SANITIZE OR test_SANITIZER)
-    # PoCL's LLVM gives threads a signal stack of its own, which AddressSanitizer would take for its own at their end.
-    # GCC's runtime before 14 takes one block of thread-local variables in 256 for one with the header of an older glibc,
-    # and LeakSanitizer then dies of the length that it reads there.
+    # use_sigaltstack: PoCL's LLVM installs signal stacks for threads, which AddressSanitizer would free as its own.
+    # intercept_tls_get_addr: runtimes of GCC before 14 mistake one in 256 blocks of thread-local variables for a block of
+    # an older glibc, and LeakSanitizer crashes on the wrong length.
     list(APPEND environment ASAN_OPTIONS=use_sigaltstack=0:intercept_tls_get_addr=0 LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0
       UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1)
   endif()
