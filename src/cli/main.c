@@ -15,7 +15,7 @@ static const cli_command commands[] = {
     {"inspect", "list a model's layers: parameters, FLOPs, types and times", cli_inspect},
     {"prune", "remove channels or weights of a trained model", cli_prune},
     {"quantize", "store a trained model with weights of 8 or 4 bits", cli_quantize},
-    {"bench", "measure the speed of a device, beside other libraries", cli_bench},
+    {"bench", "measure the speed of a device and of other libraries", cli_bench},
     {"tune", "find the fastest implementations on a device and keep the result", cli_tune},
     {"pack", "build, inspect, verify and sign bundles of offline-built programs", cli_pack},
     {"cache", "print or empty the directory of compiled programs", cli_cache},

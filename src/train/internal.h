@@ -184,7 +184,7 @@ void clade__train_precision_text(const clade_trainer *t, char *text, size_t size
 clade_status clade__train_check_pruned(const clade__training *tr);
 /* Takes the shapes of .weights. */
 clade_status clade__train_take_shapes(clade__training *tr);
-/* What a checkpoint stores about pruning: null or an object. */
+/* The pruning entry of a checkpoint: null or an object. */
 struct json_t *clade__train_pruned(const clade__training *tr);
 clade_status clade__train_read_pruned(clade__training *tr, const char *path, const struct json_t *pruned);
 /* Sends rank 0's pruning settings to all ranks before they build a graph. Collective. */
@@ -197,7 +197,7 @@ clade_status clade__train_sparsify(clade__training *tr);
 
 /* ---- quantized.c: quantization-aware training ---- */
 clade_status clade__train_check_quantized(const clade__training *tr);
-/* What a checkpoint stores about quantization: null or an object. */
+/* The quantization entry of a checkpoint: null or an object. */
 struct json_t *clade__train_quantized(const clade__training *tr);
 clade_status clade__train_read_quantized(clade__training *tr, const char *path, const struct json_t *quantized);
 /* Builds the model over an input "x", with quantization simulated if asked for. */

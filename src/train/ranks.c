@@ -11,7 +11,7 @@ const char *clade__train_reduced_by(const clade__training *tr) {
   return tr->grid.data > 1 && tr->t.reduce ? clade__comm_carrier(tr->t.comm) : "clade";
 }
 
-/* What must be equal on all ranks, as text. */
+/* Text with everything that must be equal on all ranks. */
 static clade_status agreement(const clade__training *tr, char **text) {
   json_t *root =
       json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:I, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",

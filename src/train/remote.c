@@ -26,7 +26,7 @@ static bool is_shared_out(const clade__training *tr, const char *name) {
 }
 
 /* ---- ownership ---- */
-/* What a rank has of a variable; also a message. */
+/* The part of a variable that a rank has; also the format of a message. */
 struct clade__piece {
   clade__foreign_var whole;
   clade_type type;        /* of the piece */

@@ -1,4 +1,4 @@
-/* clade bench: measures the speed of a device on the building blocks of networks, beside other libraries. */
+/* clade bench: measures the speed of a device and of other libraries on the building blocks of networks. */
 #include "cli/bench/bench.h"
 
 #include <getopt.h>

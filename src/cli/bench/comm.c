@@ -1,5 +1,5 @@
-/* clade bench comm: measures the link between the ranks of mpirun, sums over them, and a training step beside its
- * prediction by scale_model.c. */
+/* clade bench comm: measures the link between the ranks of mpirun, sums over them, and a training step, compared with
+ * its prediction by scale_model.c. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* clade bench conv: convolutions and their derivatives, beside other libraries. */
+/* clade bench conv: convolutions and their derivatives, compared with other libraries. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* clade bench gemm: matrix products, single or in chains, beside other libraries. */
+/* clade bench gemm: matrix products, single or in chains, compared with other libraries. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* clade bench model: a training step or an inference of whole networks, beside PyTorch, ONNX Runtime and oneDNN. */
+/* clade bench model: a training step or an inference of whole networks, compared with PyTorch, ONNX Runtime and oneDNN.
+ */
 #include <math.h>
 #include <stdio.h>
 

@@ -56,8 +56,8 @@ clade_status compare_net_give(const compare_net *net, clade_vars *vars); /* sets
 /* Copies a test image as an input of the network and returns its digit. */
 int32_t compare_net_image(const compare_net *net, int at, bool bytes, void *to);
 
-/* What a graph needs on any device: its products and convolutions, each reading its operands and writing its result
- * once. */
+/* Demand of a graph, independent of devices: its products and convolutions; each reads its operands and writes its
+ * result once. */
 typedef struct compare_demand {
   double flops, bytes;
   cycles_work *work; /* by clade__free */
