@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < N; ++i) x[i] = (float)(i - N / 2) * 0.01f;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < N; ++i) w[i] = 1 - 0.25f * (float)round;
-    CHECK(clade_vars_set(vars, "w", w, sizeof w)); /* same func, same run */
+    CHECK(clade_vars_set(vars, "w", w, sizeof w));
     CHECK(clade_execute(run, CLADE_FEEDS({.name = "x", .data = x, .bytes = sizeof x}), &ticket));
     CHECK(clade_read(run, ticket, "y", y, sizeof y));
     CHECK(clade_read(run, ticket, "dw", dw, sizeof dw));

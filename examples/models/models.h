@@ -7,7 +7,6 @@
 clade_model_fn mlp, lenet5, resnet18, resnet50, vgg16, mobilenetv2;
 
 #define MODEL_NAMES "mlp, lenet5, resnet18, resnet50, vgg16 or mobilenetv2"
-/* Finds a model by one of these names; NULL: none. */
 clade_model_fn *model_by_name(const char *name);
 
 #endif

@@ -78,7 +78,7 @@ typedef struct clade__manifest {
   uint64_t format, interface_version;
   struct {
     int kind;
-    const char *vendor, *device, *board, *vbnv, *uuid, *hash; /* NULL: not given */
+    const char *vendor, *device, *board, *vbnv, *uuid, *hash;
   } target;
   struct {
     const char *name, *version, *command;
@@ -88,7 +88,7 @@ typedef struct clade__manifest {
   } source;
   struct {
     int format;
-    const char *file; /* name in a bundle that is a directory */
+    const char *file;
     uint64_t bytes;
   } binary;
   clade__bundle_define *defines;
@@ -175,7 +175,7 @@ typedef struct clade__facts { /* what the binary itself declares; NULL: nothing 
   const char *board, *vbnv, *uuid, *hash;
   const char **kernels;
   size_t n_kernels;
-  clade__connection *connections; /* from an xclbin */
+  clade__connection *connections;
   size_t n_connections;
 } clade__facts;
 clade_status clade__xclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,

@@ -154,7 +154,6 @@ size_t clade__poclbin_at_files(const unsigned char *data) {
   return AT_VARIABLES + (clade__little(data + AT_FLAGS, 8) & HAS_VARIABLES ? 8 : 0);
 }
 
-/* ---- trimming ---- */
 /* Machine code for launches of any size, which PoCL uses for all launches if it cannot compile others. */
 static bool is_general(const unsigned char *name, size_t n) { return memmem(name, n, "/0-0-0/", 7) != NULL; }
 

@@ -37,7 +37,7 @@ static const table tables[] = {
 typedef struct xclbin {
   const char *where;
   const unsigned char *data;
-  const unsigned char *table[CLADE_COUNT(tables)]; /* NULL: absent */
+  const unsigned char *table[CLADE_COUNT(tables)];
   uint64_t count[CLADE_COUNT(tables)];
 } xclbin;
 

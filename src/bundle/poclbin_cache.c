@@ -19,7 +19,7 @@ typedef struct piece { /* a file, such as "/kernel/0-0-0/kernel.so" */
 } piece;
 
 typedef struct unpacking {
-  const char *where; /* path of the bundle */
+  const char *where;
   char *directory;
   piece *pieces;
   size_t n, capacity;

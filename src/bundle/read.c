@@ -102,7 +102,6 @@ static clade_status path_in(clade__bundle *b, const char *name, const char **out
   return *out ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
-/* Reads a small file into the arena. */
 static clade_status read_part(clade__bundle *b, const char *name, uint64_t most, const unsigned char **data,
                               size_t *n) {
   const char *path;

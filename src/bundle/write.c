@@ -16,7 +16,7 @@ typedef struct parts {
   size_t binary_bytes;
   unsigned char digest[CLADE__BUNDLE_DIGEST], key[CLADE__BUNDLE_KEY], signature[CLADE__BUNDLE_SIGNATURE];
   bool is_signed;
-  const char *file; /* name of the binary's file */
+  const char *file;
 } parts;
 
 static clade_status prepare(const char *path, const clade__bundle_draft *draft, parts *p) {
@@ -134,7 +134,6 @@ static void remove_parts(const char *directory, const parts *p) {
   rmdir(directory);
 }
 
-/* Writes a temporary directory and renames it. */
 static clade_status write_directory(const char *path, const parts *p) {
   clade__text text = {0};
   char *temporary;

@@ -8,7 +8,7 @@
  * logits. */
 typedef struct answers_test {
   clade_dataset *images;
-  const char *data; /* name of the data set, for messages */
+  const char *data;
   int64_t batch, classes;
   bool normalize;
 } answers_test;

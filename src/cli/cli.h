@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 
-/* Exit statuses. */
 enum {
   CLI_DONE = 0,
   CLI_FAILED = 1,
@@ -124,10 +123,10 @@ bool cli_json_set(json_t *object, const char *name, json_t *value);
 /* ---- children: this program again, so that a library that aborts ends only the child ---- */
 typedef struct cli_child_result {
   bool started, timed_out;
-  int status;      /* exit status, if signal is 0 */
-  int signal;      /* signal that killed the child; 0: none */
-  json_t *json;    /* its output; NULL: none or not JSON */
-  char words[512]; /* last line of its standard error */
+  int status;   /* exit status, if signal is 0 */
+  int signal;   /* signal that killed the child; 0: none */
+  json_t *json; /* its output; NULL: none or not JSON */
+  char words[512];
 } cli_child_result;
 /* Runs `clade __child <arguments…>`. environment: NULL, or a NAME=value to add. */
 void cli_child_run(const char *const *arguments, const char *environment, int seconds, cli_child_result *result);

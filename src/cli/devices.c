@@ -64,7 +64,6 @@ static speed peak_of(const clade_device_info *i, clade_dtype type) {
   return speed_of(i->peak_gflops[type], type == CLADE_F32 ? clade__class_speed_of(i).flops * 1e-9 : 0);
 }
 
-/* Adds each number to `device`, and its origin to `obtained`. */
 static void add_speeds(json_t *device, const clade_device_info *i) {
   speed at[SPEEDS];
   json_t *obtained = json_object(), *peaks = json_object(), *from = json_object();

@@ -96,7 +96,6 @@ static bool wanted(const json_t *chosen, const char *id) {
   return !json_array_size(chosen);
 }
 
-/* Runs the kernel probe; *right: the result is correct. */
 static bool probe(json_t *checks, json_t *device, bool *right) {
   const char *id = text_of(device, "id"), *name = text_of(device, "name");
   cli_child_result child;

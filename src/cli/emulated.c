@@ -23,7 +23,6 @@ static enum layer asked_by(const char *spec) {
   return strncasecmp(spec, alias, n) == 0 && (!spec[n] || spec[n] == ':') ? PLAIN : NONE;
 }
 
-/* Finds the directory of the layer. */
 static bool find_place(const char *file, char place[PATH_BYTES]) {
   static const char *const ways[] = {"", "/../" CLADE_CLI_LIBDIR "/clade"};
   char self[PATH_BYTES / 2], layer[PATH_BYTES + 32];

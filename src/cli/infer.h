@@ -26,7 +26,6 @@ json_t *infer_device_json(clade_device *device);
  * document and returns NULL. */
 json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *fallback);
 
-/* Both return the exit status. */
 int infer_demo(const infer_job *job);
 int infer_files(const infer_job *job);
 

@@ -12,13 +12,13 @@
 typedef struct files {
   clade_array x, y;
   clade_shape image;
-  size_t sample; /* elements of an image */
+  size_t sample;
   int64_t count, batch;
   clade_checkpoint *checkpoint; /* NULL: the weights come from a file */
-  char *model;                  /* name of the model */
-  bool pruned;                  /* the model has the checkpoint's shapes */
-  char *quantization;           /* as clade_compile(.quantization); NULL: f32 */
-  bool simulate;                /* trained with --qat but not yet quantized: quantization is simulated */
+  char *model;
+  bool pruned;        /* the model has the checkpoint's shapes */
+  char *quantization; /* as clade_compile(.quantization); NULL: f32 */
+  bool simulate;      /* trained with --qat but not yet quantized: quantization is simulated */
   int64_t classes;
   clade_device *device, *fallback;
   clade_graph *graph;

@@ -23,7 +23,6 @@ typedef struct inspect_job {
   clade_dtype precision; /* 0: the precision of the run's training */
   const char *types;
   bool classes_given, image_given, time;
-  /* what is inspected */
   clade_checkpoint *checkpoint; /* NULL: not a run */
   json_t *state;
   const char *model, *quantization;
@@ -33,7 +32,6 @@ typedef struct inspect_job {
   clade_graph *graph;
   clade_func *func;
   clade_vars *vars;
-  /* the result */
   inspect_layer *layers;
   size_t n_layers;
   size_t *layer; /* for each node of the func: 1 + the layer to which its time belongs; 0: none */

@@ -6,7 +6,6 @@
 #include "cli/inspect.h"
 #include "models/models.h"
 
-/* ---- a run ---- */
 /* Precision of the training, such as "bf16, fc3=f32". */
 static clade_status read_precision(inspect_job *job) {
   const char *text = json_string_value(json_object_get(json_object_get(job->state, "settings"), "precision"));
@@ -56,7 +55,6 @@ static clade_status read_state(inspect_job *job) {
   return read_precision(job);
 }
 
-/* ---- the model ---- */
 static clade_status build(inspect_job *job) {
   clade_shape shape = {.rank = job->image.rank + 1, .dim = {job->batch}};
   for (int i = 0; i < job->image.rank; i++) shape.dim[i + 1] = job->image.dim[i];

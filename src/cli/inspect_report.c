@@ -5,7 +5,6 @@
 
 static double fraction(double part, double all) { return all > 0 ? part / all : 0; }
 
-/* ---- JSON ---- */
 static json_t *type_json(clade_dtype type) { return type ? json_string(clade_dtype_name(type)) : json_null(); }
 
 static json_t *seconds_json(const inspect_job *job, double seconds) {
@@ -48,7 +47,6 @@ static json_t *document(const inspect_job *job) {
                    "device", info.id, "device_name", info.name);
 }
 
-/* ---- text ---- */
 static void print_types(const inspect_layer *l) {
   char text[48];
   if (l->weight)

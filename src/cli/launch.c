@@ -20,7 +20,6 @@ static const cli_args description = {
                                     {0}},
 };
 
-/* ---- progress ---- */
 /* The newest checkpoint: its step, and its file, since an earlier run may have reached the same step. */
 typedef struct mark {
   int64_t step; /* -1: none */
@@ -41,7 +40,6 @@ static bool same(const mark *a, const mark *b) {
          a->file.st_mtim.tv_nsec == b->file.st_mtim.tv_nsec;
 }
 
-/* ---- retries ---- */
 /* Shells and mpirun report a process that was killed as 128 + signal; mpirun also uses numbers above 128 for a lost
  * node. No retry after SIGILL: the processor lacks an instruction, or mpirun cannot start the program. */
 static bool may_be_mended(int status) {

@@ -8,12 +8,12 @@
 
 /* The command to run; it may contain `clade train`. */
 typedef struct launch_command {
-  char **words;          /* as given */
-  char **again;          /* the same with --resume; NULL: the command has no known checkpoints */
-  const char *directory; /* checkpoint directory */
-  bool trains;           /* contains `clade train` */
-  bool resumes;          /* --resume is given */
-  bool starts_ranks;     /* by mpirun or the like, which do not forward every signal, or forward it too late */
+  char **words;
+  char **again; /* the same with --resume; NULL: the command has no known checkpoints */
+  const char *directory;
+  bool trains;
+  bool resumes;
+  bool starts_ranks; /* by mpirun or the like, which do not forward every signal, or forward it too late */
 } launch_command;
 
 typedef struct launch_job {

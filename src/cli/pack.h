@@ -13,7 +13,7 @@ typedef struct cli_pack_target {
   clade__target_kind kind; /* intel, xilinx, pocl or rtl */
   const char *name;        /* board or platform; NULL for pocl and rtl */
   const char *const *sources;
-  size_t n_sources; /* 0: Clade's own kernels */
+  size_t n_sources;
   clade__bundle_define *defines;
   size_t n_defines;
   const char *binary, *tool, *tool_version, *tool_command; /* binary of a vendor's tool and its origin; else NULL */
@@ -30,7 +30,7 @@ clade_status cli_pack_build_target(const cli_pack_target *target);
 /* ---- pack_pocl.c: kernels as PoCL compiles them ---- */
 typedef struct cli_pack_compiled {
   clade__arena arena;
-  const char *version; /* version of PoCL */
+  const char *version;
   clade__bundle_kernel *kernels;
   size_t n_kernels;
   void *binary;

@@ -4,7 +4,6 @@
 #include "cl/cl.h"
 #include "cli/pack.h"
 
-/* ---- arguments ---- */
 static int access_of(const clade__kernel_argument *a) {
   if (!strchr(a->type, '*')) return CLADE__VALUE;
   return a->constant ? CLADE__READ : CLADE__READ_WRITE;
@@ -74,7 +73,6 @@ static clade_status read_kernels(clade_device *device, cl_program program, cli_p
   return status;
 }
 
-/* ---- compiling ---- */
 static clade_status fetch(clade_device *device, cl_program program, cli_pack_compiled *out) {
   clade__facts facts; /* only machine code is kept, so that loading neither compiles nor links */
   CLADE_TRY(clade__program_binary(device, program, &out->binary, &out->bytes));

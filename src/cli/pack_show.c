@@ -12,7 +12,6 @@ json_t *cli_pack_hex(const unsigned char *data, size_t bytes) {
   return json_string(text);
 }
 
-/* ---- JSON ---- */
 static json_t *arguments_json(const clade__bundle_kernel *k) {
   json_t *list = json_array();
   for (size_t i = 0; i < k->n_arguments; i++)
@@ -71,7 +70,6 @@ static json_t *bundle_json(const clade__bundle *b, bool is_directory) {
                    binary, "kernels", kernels);
 }
 
-/* ---- text ---- */
 static void line(const char *name, const char *text) {
   if (text) printf("%-10s %s\n", name, text);
 }

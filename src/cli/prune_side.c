@@ -73,7 +73,6 @@ static clade_status measure(const prune_job *job, prune_side *side) {
   return status;
 }
 
-/* Counts parameters, their zeros, and bytes in the checkpoint. */
 static clade_status count(prune_side *side) {
   for (int i = 0; i < clade_vars_count(side->vars); i++) {
     clade_port_info info = {.size = sizeof info};

@@ -28,7 +28,6 @@ static const cli_args description = {
     .options = options,
 };
 
-/* ---- options ---- */
 static bool take_calibration(quantize_job *job, const char *text) {
   for (int i = CLADE_CALIBRATE_MINMAX; i <= CLADE_CALIBRATE_MSE; i++)
     if (!strcmp(text, clade_calibration_name((clade_calibration)i))) {
@@ -76,7 +75,6 @@ static int parse(quantize_job *job, int argc, char **argv) {
   return job->output ? CLI_DONE : cli_wrong(&job->args, "--output is missing: the run itself is not touched");
 }
 
-/* ---- the new run ---- */
 static clade_status save(quantize_job *job) {
   clade_checkpoint_dir *dir = NULL;
   char *layers = NULL, *text = NULL;

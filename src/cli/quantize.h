@@ -54,7 +54,6 @@ clade_status quantize_side_open(quantize_job *job, const char *text, quantize_si
 void quantize_side_close(quantize_side *side);
 /* Measures accuracy and seconds on the test images, and bytes. */
 clade_status quantize_measure(const quantize_job *job, quantize_side *side);
-/* Counts correct answers among the job->held samples. */
 clade_status quantize_count_right(const quantize_job *job, quantize_side *side, int64_t *right);
 /* Sum of squared differences between the logits of two sides over some batches. */
 clade_status quantize_difference(const quantize_job *job, quantize_side *a, quantize_side *b, double *sum);

@@ -21,7 +21,6 @@ static float *room_for(const quantize_job *job) {
   return clade__new((size_t)(job->batch * job->classes), sizeof(float));
 }
 
-/* ---- the test images ---- */
 static clade_status count_bytes(quantize_side *side) {
   side->bytes = 0;
   for (int i = 0; i < clade_vars_count(side->vars); i++) {
@@ -44,7 +43,6 @@ clade_status quantize_measure(const quantize_job *job, quantize_side *side) {
   return answers_measure(&test, side->run, &side->accuracy, &side->seconds);
 }
 
-/* ---- training samples ---- */
 static int64_t first_batch(const quantize_job *job) {
   return job->apart ? (job->samples + job->batch - 1) / job->batch : 0;
 }

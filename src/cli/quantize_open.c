@@ -76,7 +76,6 @@ clade_status quantize_open(quantize_job *job) {
   return clade_checkpoint_apply(job->checkpoint, job->before.vars);
 }
 
-/* ---- calibration ---- */
 static clade_status check_batch(const quantize_job *job, const clade_batch *batch, int64_t rows) {
   for (int64_t i = 0; i < rows * job->sample; i++)
     if (!isfinite(batch->x[i]))

@@ -13,7 +13,6 @@ const char *quantize_calibration(const quantize_job *job) {
   return job->trained ? "trained" : clade_calibration_name(job->calibration);
 }
 
-/* Type of a layer's weights. */
 static const char *layer_type(const clade_quantization_layer *l) {
   return l->weight == CLADE_I8 ? "int8" : clade_dtype_name(l->weight);
 }

@@ -98,7 +98,6 @@ int cli_ranks_failed(clade_comm *comm, clade_status status) {
   return result;
 }
 
-/* ---- devices ---- */
 /* Device number `at`, modulo their count, of the devices that match a spec. */
 static clade_status find_matching(const char *spec, int at, clade_device **out) {
   char which[512];

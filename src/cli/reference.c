@@ -13,7 +13,7 @@ typedef struct ranged {
 } ranged;
 
 typedef struct layer {
-  float *weight, *bias; /* [out, in], [out] */
+  float *weight, *bias;
   int in, out;
 } layer;
 

@@ -28,7 +28,6 @@ typedef struct train_job {
   double split[TRAIN_MAX_SHARES];
   clade_device *device[CLI_MAX_DEVICES];
   clade_train_result result;
-  /* for the progress */
   FILE *to; /* stream of text for people */
   bool terminal, bar_shown;
   double told; /* time of the last plain line, in seconds */

@@ -92,7 +92,6 @@ static int parse(tune_job *job, int argc, char **argv) {
   return wrong;
 }
 
-/* ---- measuring ---- */
 static clade_status tune_work_at(tune_job *job, size_t at) {
   clade_func *func = NULL;
   double begun = clade__now();
@@ -141,7 +140,6 @@ static int measure(tune_job *job, int n, char **words) {
   return result;
 }
 
-/* ---- files ---- */
 static int export(const tune_job *job, const char *path) {
   clade_device *device = NULL;
   if (job->args.json && !cli_json_begin()) return CLI_FAILED;

@@ -6,7 +6,6 @@
 
 enum { MOST = 1 << 20 };
 
-/* ---- parsing ---- */
 static bool product_of(const char *text, bench_shape *shape) {
   char rest;
   long long m, n, k;
@@ -119,7 +118,6 @@ clade_status tune_works(tune_job *job, int n, char **words) {
   return CLADE_OK;
 }
 
-/* ---- building funcs ---- */
 /* A weight, which is packed once, or an input, as another node's result would be. */
 static clade_val operand(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape, bool weight) {
   return weight ? clade_variable(g, name, dtype, shape, (clade_initial){CLADE_INIT_ZERO, 0, 0})

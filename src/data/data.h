@@ -41,9 +41,9 @@ clade_status clade__dataset_tell_spec(clade_dataset **dataset, const char *spec)
 
 /* ---- sets held in memory (samples.c) ---- */
 typedef struct clade__samples {
-  clade_array x;   /* u8 or f32: [count, channels, height, width], [count, height, width] or [count, values] */
-  int32_t *labels; /* one for each sample */
-  float *moments;  /* means of the training part's channels, then deviations; NULL: given by the source */
+  clade_array x; /* u8 or f32: [count, channels, height, width], [count, height, width] or [count, values] */
+  int32_t *labels;
+  float *moments; /* means of the training part's channels, then deviations; NULL: given by the source */
 } clade__samples;
 /* Mean and standard deviation of each channel, in the order of `moments`; 0 and 1 if undefined. */
 clade_status clade__samples_moments(const clade_array *x, float **moments);

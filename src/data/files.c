@@ -47,7 +47,6 @@ static clade_status find(const clade__source *source, const char *directory, con
   return status;
 }
 
-/* ---- consistency ---- */
 static int64_t number(const clade_array *a, size_t i) {
   const size_t element = clade__dtype_row(a->dtype)->bytes;
   int64_t v = 0;
@@ -129,7 +128,6 @@ static clade_status pair(const clade__source *source, part *images, const part *
   return clade__samples_set(source, classes, &samples, out);
 }
 
-/* ---- the formats ---- */
 clade_status clade__open_mnist(const clade__source *source, const char *directory, bool train, clade_dataset **out) {
   part images = {0}, labels = {0};
   clade_status status;

@@ -81,7 +81,6 @@ clade_dtype clade__number_dtype(clade__number number) {
   return number.bytes == 4 && number.kind == CLADE__UNSIGNED ? CLADE_I64 : CLADE_DTYPE_NONE;
 }
 
-/* Converts an element of a file. */
 static void convert(clade__number number, const unsigned char *from, size_t element, unsigned char *to) {
   uint64_t bits = number.big ? clade__big(from, number.bytes) : clade__little(from, number.bytes);
   if (number.kind == CLADE__REAL && number.bytes == 8) {

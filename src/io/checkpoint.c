@@ -9,7 +9,6 @@
 
 enum { KEEP = 3 };
 
-/* ---- writing ---- */
 static void remove_step(const char *directory, int64_t step) {
   char name[CLADE__CHECKPOINT_NAME], *path;
   if (clade__checkpoint_path(directory, clade__checkpoint_name(step, name), &path) != CLADE_OK) return;
@@ -84,7 +83,6 @@ clade_status clade_checkpoint_save_(clade_checkpoint_dir *dir, const clade_vars 
   return clade__checkpoint_save(dir, vars, NULL, step, opt);
 }
 
-/* ---- reading ---- */
 struct clade_checkpoint {
   char *path;
   int64_t step;

@@ -6,7 +6,7 @@
 
 struct clade_checkpoint_dir {
   char *path;
-  int lock; /* file descriptor */
+  int lock;
 };
 
 #define CLADE__BEST "best.safetensors"

@@ -16,7 +16,6 @@ typedef struct foreign {
 } foreign;
 static const foreign foreigners[] = {{"F64", 8}, {"I16", 2}, {"U16", 2}, {"U32", 4}, {"U64", 8}, {"F8_E5M2", 1}};
 
-/* ---- an entry of the header ---- */
 typedef struct entry {
   const char *path, *name;
   json_t *value;
@@ -80,7 +79,6 @@ static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out)
   return CLADE_OK;
 }
 
-/* ---- the whole file ---- */
 static int by_place(const void *a, const void *b) {
   const clade__tensor *x = a, *y = b;
   if (x->place != y->place) return x->place < y->place ? -1 : 1;

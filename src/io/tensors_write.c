@@ -85,7 +85,6 @@ static clade_status make_plan(const clade_vars *vars, const clade__vars_written 
   return CLADE_OK;
 }
 
-/* ---- the header ---- */
 /* jansson returns NULL or -1 if out of memory or if a text is not UTF-8. */
 static bool set(json_t *object, const char *key, json_t *value) { return !json_object_set_new(object, key, value); }
 
@@ -170,7 +169,6 @@ static clade_status check_pairs(size_t n, const clade__pair *pairs) {
   return CLADE_OK;
 }
 
-/* ---- the whole file ---- */
 static clade_status write_item(clade__draft *draft, uint64_t start, item *one, const void *data) {
   clade__hash_text(clade__hash_bytes(data, one->stored), one->digits);
   return clade__draft_write_at(draft, start + one->offset, data, one->stored);

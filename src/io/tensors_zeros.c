@@ -30,7 +30,6 @@ void clade__zeros_pack(const void *data, size_t n, size_t element, unsigned char
   }
 }
 
-/* ---- reading the header ---- */
 static clade_status wrong(const char *path, const clade__tensor *tensor, const char *what) {
   return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\", in which zeros are left out: %s", path, tensor->name, what);
 }

@@ -44,7 +44,6 @@ fail:
   return status;
 }
 
-/* ---- mismatches ---- */
 typedef struct complaints {
   clade__text text;
   int n;
@@ -164,7 +163,6 @@ fail:
   return status;
 }
 
-/* ---- hash ---- */
 typedef struct parameter {
   const char *name;
   size_t bytes;

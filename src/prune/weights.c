@@ -17,7 +17,6 @@ bool clade__structure_fits(clade_prune_structure structure, const clade_type *ty
   return structure == CLADE_PRUNE_WEIGHTS || (structure == CLADE_PRUNE_2_4 && type->shape.dim[1] % 4 == 0);
 }
 
-/* ---- selection ---- */
 /* Bits that order floats by magnitude. */
 static uint32_t bits_of(float x) {
   uint32_t bits;
@@ -73,7 +72,6 @@ static void mark_two_of_four(const clade_shape *shape, const float *w, bool *zer
     }
 }
 
-/* ---- clearing ---- */
 static clade_status clear(clade_vars *vars, const char *name, const clade_type *type, const bool *zero, size_t n) {
   size_t element, bytes;
   clade_status status;

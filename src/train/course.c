@@ -70,7 +70,6 @@ json_t *clade__train_settings(const clade__training *tr) {
                    t->interleave, "micro_batches", t->micro_batches);
 }
 
-/* ---- comparing ---- */
 /* Appends a value as a message shows it, without JSON's quotes. */
 static void add_value(clade__text *out, const json_t *value) {
   char *text = NULL;

@@ -2,12 +2,12 @@
 #include "train/internal.h"
 
 typedef struct member {
-  clade_trainer t; /* trainer of the rank */
+  clade_trainer t;
   pthread_mutex_t *building;
   pthread_t thread;
   bool started;
   clade_status status;
-  char *message; /* error message */
+  char *message;
 } member;
 
 typedef struct group {

@@ -26,7 +26,7 @@ typedef struct clade__training {
   int *parts;            /* [ranks]: rows of the batch for each rank */
   int rows, first_row;   /* rows of this rank, and the first one */
   double *split;         /* [ranks]: shares of .split_auto, read from the checkpoint or measured; NULL: not yet */
-  bool measured;         /* the shares were measured */
+  bool measured;
   clade_dtype kept_precision; /* of the checkpoint, for .precision_auto; 0: unknown */
   bool precision_measured;
   int64_t *optimizer_bytes;    /* [ranks], on rank 0 */
@@ -43,17 +43,17 @@ typedef struct clade__training {
   clade_func *gradient_func; /* for the logs; built when first needed */
   clade_run *gradient_run;
   clade_events *events; /* NULL: no logs */
-  clade_batch batch;    /* the last batch */
+  clade_batch batch;
   clade_loader *loader, *test_loader;
   clade_checkpoint_dir *directory; /* NULL: no checkpoints are written */
   clade_checkpoint *checkpoint;    /* the checkpoint that was found, until it is applied or ignored; NULL: none */
-  char *choices[2];       /* pinned choices of the checkpoint for this rank's step and for the test; NULL: none */
-  char **others;          /* [ranks], on rank 0: choices of other ranks where they differ from its own */
-  clade_graph *shapes;    /* shapes of a pruned model, in an otherwise empty graph; NULL: the model's own */
-  char *quantization;     /* from the checkpoint, instead of t.quantization; NULL: not read */
-  char *changed;          /* settings that differ from the checkpoint's; NULL: none */
-  char fingerprint[33];   /* of the images; "": no checkpoints are written */
-  clade__hash model_hash; /* hash of the forward pass over a whole batch */
+  char *choices[2];     /* pinned choices of the checkpoint for this rank's step and for the test; NULL: none */
+  char **others;        /* [ranks], on rank 0: choices of other ranks where they differ from its own */
+  clade_graph *shapes;  /* shapes of a pruned model, in an otherwise empty graph; NULL: the model's own */
+  char *quantization;   /* from the checkpoint, instead of t.quantization; NULL: not read */
+  char *changed;        /* settings that differ from the checkpoint's; NULL: none */
+  char fingerprint[33]; /* of the images; "": no checkpoints are written */
+  clade__hash model_hash;
 
   int64_t steps, epoch_steps, at; /* steps in total, in an epoch, and done */
   int64_t begun_at;               /* value of `at` when this process started */
@@ -63,8 +63,8 @@ typedef struct clade__training {
   clade_ticket pending;           /* step whose loss has not been read yet; 0: none */
   double loss, right;             /* of the last step that was read */
   double loss_scale;              /* of that step; 1: no scaling */
-  int64_t skipped;                /* number of skipped steps */
-  bool skips;                     /* the last step was skipped */
+  int64_t skipped;
+  bool skips; /* the last step was skipped */
   double loss_sum, right_sum;
   int64_t summed; /* number of this epoch's steps in the sums */
   double test_loss, test_accuracy, best;

@@ -2,7 +2,6 @@
  * (docs/parallel.md). */
 #include "train/internal.h"
 
-/* ---- checks ---- */
 static clade_status check_numbers(const clade_trainer *t) {
   const struct {
     const char *name;
@@ -53,7 +52,6 @@ static clade_status check_options(const clade__training *tr) {
   return CLADE_OK;
 }
 
-/* ---- communicators ---- */
 /* The communicator of n ranks, from `first` on, `stride` apart. */
 static clade_status group(const clade__training *tr, int n, int first, int stride, clade_comm **out) {
   if (n == 1) return CLADE_OK;

@@ -16,7 +16,7 @@
 #include "comm/wire.h"
 
 typedef struct thin {
-  int at;                    /* index of the parameter */
+  int at;
   int64_t rows, columns;     /* first dimension, and product of the others */
   clade_val m, error, basis; /* m: the matrix; error, basis: variables */
   clade_val p, sent;         /* sent: the matrix to sum */

@@ -8,7 +8,6 @@
 
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
-/* ---- options ---- */
 static clade_status check_parts(const clade__training *tr) {
   const int n = tr->grid.data, micro_batches = tr->grid.micro_batches;
   for (int i = 0; i < n; i++) {

@@ -94,7 +94,6 @@ fail:
   return status;
 }
 
-/* ---- state ---- */
 /* Broadcasts a variable from the first of these ranks. */
 static clade_status share_variable(clade__training *tr, clade_comm *comm, const char *name, size_t bytes) {
   void *data = clade__new(CLADE_MAX(bytes, (size_t)1), 1);

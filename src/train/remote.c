@@ -29,7 +29,7 @@ static bool is_shared_out(const clade__training *tr, const char *name) {
 /* The part of a variable that a rank has; also the format of a message. */
 struct clade__piece {
   clade__foreign_var whole;
-  clade_type type;        /* of the piece */
+  clade_type type;
   int axis, owner, index; /* index: among the owner's variables */
   int64_t begin;          /* position along the axis */
 };

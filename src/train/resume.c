@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "train/course.h"
 
-/* ---- writing ---- */
 static json_t *shape_json(const clade__training *tr) { /* of an image */
   json_t *dims = json_array();
   for (int i = 0; i < tr->data.shape.rank; i++) json_array_append_new(dims, json_integer(tr->data.shape.dim[i]));
@@ -77,7 +76,6 @@ clade_status clade__train_save(clade__training *tr, bool best) {
   return CLADE_OK;
 }
 
-/* ---- resuming ---- */
 static clade_status bad_field(const char *path, const char *name, const json_t *value, const char *expected) {
   char *text = NULL;
   if (value) CLADE_TRY(clade__json_print(value, JSON_ENCODE_ANY | JSON_COMPACT, &text));

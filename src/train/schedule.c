@@ -87,7 +87,6 @@ double clade_schedule_at(const clade_schedule *s, int64_t step) {
   return s->warmup ? f * fmin((n + 1) / (double)s->warmup, 1) : f;
 }
 
-/* ---- as nodes ---- */
 static clade_val number(clade_graph *g, double value) { return clade_fill(g, CLADE_F32, CLADE_SCALAR, value); }
 static clade_val whole(clade_graph *g, int64_t value) { return clade_constant(g, CLADE_I64, CLADE_SCALAR, &value); }
 /* (a - b) * by in f32; the difference of integers is exact. */

@@ -18,7 +18,6 @@ bool clade__task_shards(const clade__task *t, clade_shard from) {
   return t->opt->shard >= from && clade_comm_size(t->opt->comm) > 1;
 }
 
-/* ---- owners ---- */
 typedef struct sized {
   size_t bytes;
   int place;
@@ -99,7 +98,6 @@ void clade__task_keep_own(clade__task *t) {
   t->n = own;
 }
 
-/* ---- gathering ---- */
 /* Input of the gather: the new value of an own parameter; of others the old value, which has the right type. */
 static clade_val known(const clade__task *t, int i) {
   for (int k = 0; k < t->n; k++)

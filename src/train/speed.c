@@ -9,7 +9,6 @@ enum { WARM = 2, TIMED = 5 /* number of steps */, GRAIN = 8 /* units of an equal
 /* In units: remainders closer than this count as equal, because of noise. */
 static const double NEAR = 0.25;
 
-/* ---- shares from speeds ---- */
 /* Chooses the rank that gets one more unit (the first of those with the largest remainder) or one unit less (the
  * last of those with the smallest remainder and more than one unit). */
 static int pick(int n, const double *exact, const double *shares, bool missing) {
@@ -38,7 +37,6 @@ void clade__train_shares(int n, int batch, double *exact, double *shares) {
   for (; left < 0; left++) shares[pick(n, exact, shares, false)]--;
 }
 
-/* ---- measuring ---- */
 static int ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);

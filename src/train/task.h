@@ -77,7 +77,6 @@ void clade__task_keep_own(clade__task *t);
 /* Gathers the updated parameters of other ranks and assigns them. */
 clade_status clade__task_gather(clade__task *t);
 
-/* Adds the gradients to sums. */
 clade_status clade__task_sum(clade__task *t);
 /* Takes parameters and gradients from the sums of the graph t->opt->model. */
 clade_status clade__task_take_sums(clade__task *t);

@@ -61,7 +61,6 @@ fail:
   return status;
 }
 
-/* ---- comparison ---- */
 /* Relative to the largest result: larger than errors of another summation order, smaller than a missing term. */
 static double tolerance(clade_dtype t) { return clade__dtype_row(t)->tolerance; }
 

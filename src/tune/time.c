@@ -8,7 +8,6 @@
 enum { MOST_EXECUTIONS = 1 << 14 };
 static const double FAR_BEHIND = 2.5; /* relative to the fastest: such a trial takes no further turns */
 
-/* ---- a budget ---- */
 bool clade__is_time(const clade__clock *clock, double seconds) { return clade__now() + seconds < clock->deadline; }
 
 static uint64_t compiled_by(clade_device *device) {
@@ -24,7 +23,6 @@ void clade__clock_learn(clade__clock *clock, const clade__mark *since) {
   clock->most = fmax(clock->most, (clade__now() - since->at) / (double)(compiled - since->compiled));
 }
 
-/* ---- timing ---- */
 static clade_status execute(const clade__trial *c, int n, double *seconds) {
   double start = clade__now();
   for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(c->run, c->n_feeds, c->feeds, NULL));

@@ -124,7 +124,6 @@ static const struct {
     {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 
-/* Runs one work, or the quick sets of all works. */
 static clade_status run(bench_job *job, size_t work) {
   if (work < ALL) return works[work].run(job);
   for (size_t i = 0; i < ALL; i++)

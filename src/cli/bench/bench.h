@@ -16,8 +16,8 @@ typedef struct bench_key {
 } bench_key;
 typedef struct bench_shape {
   char name[48];
-  const char *source;        /* borrowed: the file or set of the line; NULL: none */
-  int line;                  /* number of the line in `source` */
+  const char *source; /* borrowed: the file or set of the line; NULL: none */
+  int line;
   int64_t value[BENCH_KEYS]; /* in the order of the keys */
 } bench_shape;
 typedef struct bench_shapes {
@@ -25,7 +25,7 @@ typedef struct bench_shapes {
   size_t count, capacity;
 } bench_shapes;
 typedef struct bench_set {
-  const char *name; /* NULL: end of the table */
+  const char *name;
   const char *lines;
 } bench_set;
 /* Parses a text or a file and appends its shapes, which borrow `source`. Error messages name source and line. */
@@ -96,7 +96,7 @@ typedef struct bench_side {
   const char *name;
   void *state;
   clade_status (*refresh)(void *state); /* not timed, before each call: rewrites the operands; NULL: nothing to do */
-  clade_status (*call)(void *state);    /* returns when the work is finished */
+  clade_status (*call)(void *state);
   clade_status (*read)(void *state, int index, float *result); /* copies result `index` of the last call */
   void (*free)(void *state);
   double (*seconds_of_call)(void *state); /* seconds of the last call by its own clock; NULL: the caller times */
@@ -143,7 +143,7 @@ typedef struct bench_clade {
   clade_dtype precision; /* as clade_compile(.precision) */
   const char *assigned;  /* the result is the new value of this variable; NULL: the results are outputs */
   clade_type out;        /* type of the results "y0", "y1", … */
-  size_t out_elements;   /* of one result */
+  size_t out_elements;
   void *raw, *dense;
 } bench_clade;
 clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
@@ -161,7 +161,7 @@ clade_status bench_clade_kernels(const bench_clade *c, bench_row *row);
 clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row);
 
 /* ---- layout.c: conversions between dense and blocked layouts on the host ---- */
-void bench_pack(const clade_type *type, const void *dense, void *packed); /* by type.layout; padding is zero */
+void bench_pack(const clade_type *type, const void *dense, void *packed);
 void bench_unpack(const clade_type *type, const void *packed, void *dense);
 
 /* ---- data.c: reproducible numbers, and helpers of the checks ---- */
@@ -169,7 +169,6 @@ void bench_random(uint64_t seed, size_t n, double scale, float *x);            /
 void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x); /* all whole numbers of i8 or u8 */
 double bench_sign(uint64_t seed, uint64_t i);                                  /* 1 or -1 */
 double bench_unit(clade_dtype dtype); /* largest relative rounding error of a type */
-/* Rounds `x` to a type in place, and writes the values in that type to `raw`. */
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 
 /* ---- bench.c ---- */
@@ -224,7 +223,6 @@ clade_status bench_conv(bench_job *job);
  * library. */
 const char *bench_library(const char *file, const char *package, int n, const clade__symbol *symbols);
 int bench_threads(const bench_job *job); /* number of threads for peers: the device's compute units if it is a CPU */
-/* Returns the number of processors and fills in the model's name. */
 int bench_processors(char *name, size_t size);
 void bench_watch(bench_watcher *watcher);
 /* Fraction of all processors that other processes used since bench_watch; 0: unknown. */

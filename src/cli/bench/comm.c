@@ -59,7 +59,6 @@ static int parse(comm_job *job, int argc, char **argv) {
   return job->model ? scale_work_of(args, job->model, job->bench.batch, job->side, &job->work) : CLI_DONE;
 }
 
-/* ---- measuring ---- */
 /* The slowest pair determines the link. */
 static void summarize(comm_job *job) {
   job->link.bandwidth = INFINITY;
@@ -89,7 +88,6 @@ static scale_step step_of(const comm_job *job, double wire) {
   return scale_predict(&job->link, job->comm->size, wire, c->n, c->buckets, c->rest);
 }
 
-/* ---- output ---- */
 static double bus(const comm_job *job, size_t bytes, double seconds) {
   const double n = job->comm->size;
   return 2 * (n - 1) / n * (double)bytes / seconds;

@@ -75,7 +75,6 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
   return CLADE_OK;
 }
 
-/* Generates the operands, as floats and in the job's type. */
 static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[BENCH_ROLES]) {
   double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
   for (int i = 0; i < BENCH_ROLES; i++) {

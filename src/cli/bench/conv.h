@@ -30,7 +30,7 @@ typedef struct bench_conv_work {
   int64_t n, c, out, groups, chain;
   int64_t source, target, taps; /* elements of an image of x and of y along all axes, and of a window */
   clade_shape shape[BENCH_ROLES];
-  size_t elements[BENCH_ROLES]; /* of one tensor */
+  size_t elements[BENCH_ROLES];
   /* Operands: one tensor for each call, contiguous, or a single weight. The result has NULL. */
   float *data[BENCH_ROLES];
 } bench_conv_work;
@@ -44,7 +44,6 @@ static inline bench_role bench_conv_result(const bench_conv_work *w) {
 static inline int64_t bench_conv_count(const bench_conv_work *w, int role) { /* tensors of this role in a chain */
   return role == BENCH_W && bench_conv_result(w) != BENCH_W ? 1 : w->chain;
 }
-/* A work with its operands in the job's type and, for Clade's graphs, with layouts. */
 typedef struct bench_conv_data {
   const bench_conv_work *work;
   clade_layout layout[BENCH_ROLES]; /* a weight that is read stays dense: the library packs it once */
@@ -56,7 +55,6 @@ typedef struct bench_conv_data {
 clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, clade_val weight);
 /* Clade with dense NCHW operands and results. */
 clade_status bench_conv_clade(const bench_job *job, const bench_conv_data *data, bench_side *side);
-/* Fills in implementation and explanation. */
 clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *row);
 /* Clade with the fastest of the layouts that implementations prefer. If none is faster than NCHW, row->own.impl
  * stays empty and `side` is unset. `own` keeps the operands; free with bench_conv_own_free. */

@@ -96,7 +96,6 @@ static int64_t backward_data(const bench_conv_work *w, int64_t call, room *r) {
   return pixels;
 }
 
-/* Signed sum of n channels of an image. */
 static void add_channels(const float *image, int64_t first, int64_t n, int64_t pixels, int seed, double *to) {
   memset(to, 0, (size_t)pixels * sizeof *to);
   for (int64_t i = first; i < first + n; i++) add(&image[i * pixels], pixels, sign(seed, i), to);

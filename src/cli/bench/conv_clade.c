@@ -86,7 +86,7 @@ clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *
 }
 
 /* ---- preferred layouts ---- */
-typedef struct way { /* an implementation and its layouts by role */
+typedef struct way {
   char prefer[96];
   clade_layout layout[BENCH_ROLES];
 } way;
@@ -138,7 +138,6 @@ static void show_layouts(const way *it, char *text, size_t size) {
   }
 }
 
-/* Converts the operands to the given layouts. */
 static clade_status lay(const bench_job *job, const bench_conv_data *dense, const way *it, bench_conv_data *out) {
   *out = *dense;
   memcpy(out->layout, it->layout, sizeof out->layout);

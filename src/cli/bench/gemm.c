@@ -48,7 +48,6 @@ void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_ge
   w->n_b = w->frozen_b ? 1 : (int)w->chain;
 }
 
-/* Operand i of a chain. */
 static clade_val operand(clade_dtype type, bench_clade *c, const char *name, int i, clade_shape shape, const char *raw,
                          bool frozen) {
   char text[24];

@@ -125,7 +125,7 @@ void *bench_dnn_faster(void *first, void *second, clade_status (*call)(void *), 
 /* A tensor in a plain layout and in the layout that a primitive wants. */
 typedef struct dnn_tensor {
   dnn_object plain, own, in, out; /* own: may be `plain`; in, out: reorders, or NULL */
-  float *data;                    /* memory of `plain` */
+  float *data;
   size_t elements;
   const float *from; /* NULL: a result */
 } dnn_tensor;

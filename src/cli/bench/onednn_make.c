@@ -145,7 +145,6 @@ const char *bench_dnn_load_version(void) {
   return version ? NULL : reason;
 }
 
-/* ---- tensors ---- */
 static int tag_of(const dnn_md *md) {
   static const int plain[][DNN_RANK + 1] = {[2] = {0, 2, 3, 4, 5, 7, 8}, [3] = {0, 2, 3, 4, 5, 6, 7}};
   static const int tags[][DNN_ABCD8B + 1] = {
@@ -173,7 +172,6 @@ void bench_dnn_close(dnn_open *open) {
   open->object = NULL;
 }
 
-/* ---- primitives ---- */
 /* The forward operation of a derivative; other kinds are their own. */
 static dnn_kind forward_of(dnn_kind kind) {
   switch (kind) {

@@ -8,10 +8,10 @@ struct bench_op;
 typedef struct bench_op_work {
   const struct bench_op *op;
   int64_t n, c, h, w; /* shape of x; ops on matrices have n·c·h rows and w columns */
-  int64_t elements;   /* of x */
+  int64_t elements;
   clade_dtype dtype;
-  float *a, *b;            /* two arrays as large as x; each op decides how to use them */
-  void *raw_a, *raw_b;     /* the same in `dtype` */
+  float *a, *b; /* two arrays as large as x; each op decides how to use them */
+  void *raw_a, *raw_b;
   int32_t *ids;            /* a row number for each row */
   double *mean, *scale;    /* of each channel; computed when first needed */
   double *slope, *slope_x; /* means of dy, and of dy times the normalized x, of each channel */

@@ -89,7 +89,7 @@ static clade_val derived(const bench_op_work *w, bench_clade *c, clade_val x, cl
   clade_val dx = {0};
   if (clade_val_type(c->graph, y, &type)) return dx;
   clade_val dy = second(w, c, type.shape);
-  (void)clade_gradients(c->graph, y, dy, 1, &x, &dx); /* the error stays in the graph */
+  (void)clade_gradients(c->graph, y, dy, 1, &x, &dx);
   return dx;
 }
 /* As in a training step, the result of the forward pass is needed too. */

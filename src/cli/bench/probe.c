@@ -117,7 +117,7 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
 
 /* ---- copies ---- */
 typedef struct copy_attrs {
-  int32_t by;    /* COPY_… */
+  int32_t by;
   int32_t width; /* row length in vectors of 16, for rows at random places; 0: contiguous */
   int32_t times; /* how often each vector is written; 0: read only */
 } copy_attrs;

@@ -213,7 +213,6 @@ void bench_script_say(bench_script *script, const char *format, ...) {
   va_end(values);
 }
 
-/* Appends an argument for each word of a text. */
 static void say_words(bench_script *script, const char *text) {
   for (size_t n; text += strspn(text, " "), (n = strcspn(text, " ")) > 0; text += n)
     bench_script_say(script, "%.*s", (int)n, text);

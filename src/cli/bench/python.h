@@ -6,9 +6,9 @@
 
 enum { BENCH_ARGUMENTS = 20 };
 typedef struct bench_script {
-  const char *file, *text; /* name and content of the script */
+  const char *file, *text;
   struct {
-    const char *name; /* NULL: end */
+    const char *name;
     const void *data;
     size_t bytes;
   } files[4];                         /* files beside the script */
@@ -16,7 +16,6 @@ typedef struct bench_script {
   char argument[BENCH_ARGUMENTS][56]; /* after the arguments of contestant.py; empty: end */
   size_t results;                     /* number of floats of a result */
 } bench_script;
-/* Appends an argument. */
 void bench_script_say(bench_script *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the script to works.py, with a work as shapes.c describes it. */
 void bench_script_work(bench_script *script, const char *group, const char *work, clade_dtype dtype, int64_t chain,

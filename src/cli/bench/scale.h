@@ -16,8 +16,8 @@ typedef struct scale_compute {
   double poll;                  /* seconds between two polls of a pending message */
   double together[SCALE_WIRES]; /* seconds of a step with sums over the ranks, by wire format; 0: no ranks */
   double bytes;                 /* size of all gradients */
-  int n;                        /* number of buckets */
-  scale_bucket *buckets;        /* clade__free */
+  int n;
+  scale_bucket *buckets; /* clade__free */
 } scale_compute;
 /* Fills in a work by --model, --batch and --side. CLI_DONE, or CLI_USAGE with the error printed. */
 int scale_work_of(const cli_args *args, const char *model, int64_t batch, int64_t side, bench_model_work *work);

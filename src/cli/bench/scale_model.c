@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-/* Bandwidth of the link between ranks at this distance. */
 static double bandwidth(const scale_link *link, int distance) {
   return distance < link->near_ranks ? link->near_bandwidth : link->bandwidth;
 }

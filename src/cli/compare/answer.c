@@ -97,7 +97,6 @@ static json_t *nobody(const char *question, const char *work, const field *f) {
                    "second", "ratio", "least", "most", "sure", "open", "evidence", "text", sentence);
 }
 
-/* Decimals for three digits. */
 static int digits(double x) { return x >= 100 ? 0 : x >= 10 ? 1 : 2; }
 
 static const char *certainty(double least) { return least > 1.1 ? "sure" : least > 1 ? "likely" : "open"; }

@@ -34,7 +34,6 @@ static bool is_among(const char *name, size_t length, const char *const names[])
   return false;
 }
 
-/* Whether a comma-separated list contains the name. */
 static bool is_in(const char *list, const char *name) {
   size_t length = strlen(name);
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)

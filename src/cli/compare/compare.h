@@ -20,7 +20,7 @@ extern const char *const compare_evidence_names[];
 typedef struct compare_work {
   const char *group, *model; /* group: "gemm", "conv", "infer" or "train"; model: name for infer and train, else NULL */
   bool quick, bytes;         /* bytes: products of i8; otherwise f32 */
-  int64_t batch, m, n, k;    /* of a gemm */
+  int64_t batch, m, n, k;
   int64_t channels, side, out, kernel, stride; /* of images; a convolution pads by half its kernel */
   int64_t classes;
 } compare_work;
@@ -35,10 +35,9 @@ typedef struct compare_net compare_net;
  * constant. */
 clade_status compare_graph(const compare_work *work, const compare_net *net, clade_graph **out);
 
-/* Host buffers of a work. */
 typedef struct compare_data {
   void *x;
-  int32_t *labels;                                   /* NULL: no training */
+  int32_t *labels;
   size_t elements, x_bytes, label_bytes, y_elements; /* elements: of x */
 } compare_data;
 compare_data compare_data_size(const compare_work *work); /* sizes only, without memory */
@@ -49,7 +48,7 @@ void compare_data_free(compare_data *data);
 enum { COMPARE_IMAGES = 100 };
 /* Trains on the host. host NULL: all numbers are zeros, enough to inspect shapes. Also free after a failure. */
 clade_status compare_net_new(clade_device *host, compare_net **out);
-void compare_net_free(compare_net *net); /* NULL is allowed */
+void compare_net_free(compare_net *net);
 /* Builds the quantized network from x, i8 [batch, 1, 28, 28], to the logits. */
 clade_val compare_net_bytes(const compare_net *net, clade_graph *graph, clade_val x, int64_t batch);
 clade_status compare_net_give(const compare_net *net, clade_vars *vars); /* sets the f32 network's variables */

@@ -60,7 +60,6 @@ static const json_t *next_of(const page *p, const lines *l, const json_t *panel,
   return best;
 }
 
-/* Ends of a row's whisker. */
 static void span_of(const json_t *row, const lines *l, double *low, double *high) {
   double p99 = page_number(row, "p99"), least = page_number(row, "low"), greatest = page_number(row, "high");
   *low = *high = page_number(row, l->field);

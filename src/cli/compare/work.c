@@ -86,7 +86,6 @@ static size_t input_elements(const compare_work *w) {
   return n;
 }
 
-/* Random bytes from -127 to 127. */
 static int8_t *bytes_new(uint64_t seed, size_t n) {
   int8_t *bytes = clade__new(n, 1);
   uint32_t random[4];

@@ -4,7 +4,6 @@
 
 #include "cli/plan/plan.h"
 
-/* Seconds of a node that runs alone on the device. */
 double plan_node_seconds(const plan_device *device, const clade_graph *g, clade__id node);
 double plan_bytes(const clade_graph *g, clade__id value);
 

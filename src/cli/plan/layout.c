@@ -55,7 +55,6 @@ static schedule_step schedule_of(const plan_job *job, const plan_layout *layout,
                          .sums_are_near = grid->data <= data.near_ranks};
 }
 
-/* ---- a stage ---- */
 typedef struct stage {
   const plan_job *job;
   plan_layout *layout;

@@ -80,7 +80,7 @@ clade_status plan_nobody(int ranks, clade_comm **out);
 typedef struct plan_layout {
   clade__grid grid;
   clade_shard shard;
-  int64_t rows; /* rows of a micro-batch */
+  int64_t rows;
   double seconds;
   double idle;    /* fraction of the step in which stages wait, averaged over stages */
   double moves;   /* seconds of a step for communication between tensor ranks, on the slowest stage */
@@ -98,7 +98,7 @@ typedef struct plan_job {
   int ranks;
   int64_t batch;
   double memory; /* bytes available on a rank */
-  int moments;   /* number of optimizer moments for each parameter */
+  int moments;
 } plan_job;
 /* Fills in the estimates; layout->grid, .shard, .rows and .work are given. */
 clade_status plan_evaluate(const plan_job *job, plan_layout *layout);

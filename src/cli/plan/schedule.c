@@ -55,7 +55,6 @@ typedef struct game {
 
 static int items_of(const schedule_step *s) { return 2 * s->micro_batches * s->interleave; }
 
-/* Builds the lists of messages of each piece. */
 static void link_messages(game *p) {
   const schedule_step *s = p->step;
   for (int i = 0; i < s->stages * s->interleave; i++) p->from[i] = p->to[i] = -1;

@@ -18,7 +18,7 @@ typedef enum schedule_when {
   SCHEDULE_END       /* after the last backward pass: the gradient of a borrowed parameter */
 } schedule_when;
 typedef struct schedule_message {
-  int from, to; /* pieces */
+  int from, to;
   schedule_when when;
   double bytes;
 } schedule_message;
@@ -41,7 +41,6 @@ typedef struct schedule_step {
   bool sums_are_near; /* the all-reduces use the near link */
 } schedule_step;
 
-/* A pass of a stage. */
 typedef struct schedule_item {
   int piece, micro_batch;
   bool backward;

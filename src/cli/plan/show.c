@@ -26,7 +26,6 @@ static void show_row(const plan_job *job, const plan_layout *l) {
          100 * l->idle, l->moves * MS, l->exposed * MS, l->memory * GB, l->fits ? "" : " (does not fit)");
 }
 
-/* ---- reasons ---- */
 /* The fastest layout that fits among those without tensor or pipeline parallelism, or the one that needs least
  * memory. */
 static const plan_layout *without(const plan_found *found, bool tensor, bool pipeline) {

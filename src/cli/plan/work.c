@@ -115,7 +115,6 @@ static clade_status place_new(walk *w, clade__id root, int piece, clade__id birt
   return CLADE_OK;
 }
 
-/* Adds bytes to the message between two pieces. */
 static clade_status message(walk *w, int from, int to, schedule_when when, double bytes) {
   plan_work *out = w->out;
   for (int i = 0; i < out->n_messages; i++) {
