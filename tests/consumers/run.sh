@@ -57,7 +57,7 @@ probe=$libdir/clade/clade-probe
 
 # What C++20 designates, C++17 assigns: only the latter's program is for both.
 if command -v "$cxx" >/dev/null; then
-  for program in 17:consumer 20:consumer 20:readme 20:macros; do
+  for program in 17:consumer 20:consumer 20:first_program 20:macros; do
     echo "== pkg-config, $cxx, C++${program/:/, }"
     # shellcheck disable=SC2046,SC2086
     $cxx -std=c++"${program%:*}" $warnings "$room/${program#*:}.cpp" $(pkg-config --cflags --libs clade) -o "$room/program"

@@ -1,4 +1,4 @@
-// README's program in C++20: options are designated.
+// The C++20 program of docs/first-program.md: options are designated.
 #include <clade/clade.hpp>
 #include <cstdio>
 
