@@ -1,6 +1,6 @@
 /* --device emulated: adds the layer of the emulated accelerator to OPENCL_LAYERS before OpenCL's loader is opened,
  * and sets CLADE_BUNDLE_PATH to its bundle. Both files are beside the command or in the installed library's
- * directory. --device rtl:FILE (docs/comparing-devices.md) uses a layer that also simulates the array; if both are
+ * directory. --device rtl:FILE (docs/bench.md) uses a layer that also simulates the array; if both are
  * asked for, this layer serves both. */
 #include "cli/cli.h"
 

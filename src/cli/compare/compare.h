@@ -1,4 +1,4 @@
-/* clade bench compare: runs the same works on several devices, opened or modeled. docs/comparing-devices.md defines
+/* clade bench compare: runs the same works on several devices, opened or modeled. docs/bench.md defines
  * the figures. */
 #ifndef CLADE_CLI_COMPARE_H
 #define CLADE_CLI_COMPARE_H
