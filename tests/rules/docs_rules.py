@@ -1,12 +1,13 @@
-"""docs/ops.md is made from the tables of ops: `python3 tests/rules/docs_rules.py` writes it, and a rule compares."""
+"""Rules for pages: docs/ops.md is what `python3 tests/rules/docs_rules.py` makes of the tables of ops, links lead to files
+and headings that exist, and the index lists every page."""
 
 import os
 import re
 import sys
 
-from tree import files, op_code, read, rows
+from tree import files, line_of, op_code, read, rows
 
-PAGE = "docs/ops.md"
+PAGE, INDEX = "docs/ops.md", ("docs/README.md", "README.md")
 
 
 def sentence(root, path):
@@ -65,6 +66,61 @@ def ops_page(root):
         return [f"{PAGE}:1: cannot be made: {e}"]
     have = read(root, PAGE) if os.path.exists(os.path.join(root, PAGE)) else ""
     return [] if have == wanted else [f"{PAGE}:1: is not what python3 tests/rules/docs_rules.py writes"]
+
+
+FENCE = re.compile(r"^( *)(`{3,})[^`\n]*\n.*?^\1\2", re.M | re.S)
+CODE = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"\[[^\[\]]*\]\(([^()\s]+)\)")
+MENTION = re.compile(r"\bdocs/[\w/-]+\.md\b")
+
+
+def prose(text):
+    """A page without its code; lines and columns stay where they are."""
+    for code in (FENCE, CODE):
+        text = code.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+    return text
+
+
+def anchors(text):
+    """The anchors that GitHub gives a page's headings."""
+    found = set()
+    for title in re.findall(r"^#{1,6} +(.*?) *#*$", FENCE.sub("", text), re.M):
+        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        slug = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        found.add(slug if slug not in found else next(f"{slug}-{n}" for n in range(1, 99) if f"{slug}-{n}" not in found))
+    return found
+
+
+def links(root):
+    """Each relative link of a page leads to a file and a heading, and each page that a file names exists."""
+    bad = []
+    for path in files(root, ".md"):
+        text = prose(read(root, path))
+        for m in LINK.finditer(text):
+            name, _, anchor = m.group(1).partition("#")
+            if re.match(r"[a-z]+:", name):
+                continue
+            target = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+            at = f"{path}:{line_of(text, m.start())}"
+            if not os.path.exists(os.path.join(root, target)):
+                bad.append(f"{at}: links to {name}, which does not exist")
+            elif anchor and (not target.endswith(".md") or anchor not in anchors(read(root, target))):
+                bad.append(f"{at}: links to {m.group(1)}, and {target} has no such heading")
+    for path in files(root, ".c", ".h", ".hpp", ".cl", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".json", "quickstart"):
+        if path.startswith("tests/rules/"):
+            continue
+        text = prose(read(root, path)) if path.endswith(".md") else read(root, path)
+        bad += [f"{path}:{line_of(text, m.start())}: names {m.group(0)}, which does not exist"
+                for m in MENTION.finditer(text) if not os.path.exists(os.path.join(root, m.group(0)))]
+    return bad
+
+
+def index(root):
+    """docs/README.md or README.md links to each page of docs/."""
+    listed = {os.path.normpath(os.path.join(os.path.dirname(path), m.group(1).partition("#")[0]))
+              for path in INDEX if os.path.exists(os.path.join(root, path)) for m in LINK.finditer(read(root, path))}
+    return [f"{INDEX[0]}:1: does not link to {path}" for path in files(root, ".md")
+            if os.path.dirname(path) == "docs" and path not in INDEX and path not in listed]
 
 
 if __name__ == "__main__":

@@ -43,6 +43,9 @@ GOOD = {
     "docs/performance.md": "# A page\n\n" + performance_page.BEGIN + performance_page.END,
     "docs/performance/cpu.json": '{"processor": "A", "runs": [{"group": "op", "rows": [{"work": "relu", "peers": {"copy": '
                                  '{"ratio": 0.5}}}]}]}\n',
+    "docs/README.md": "# Index\n[ops](ops.md) [performance](performance.md) [a](a.md#two-words-and-a-code) [web](https://a.example/b#c) [here](#index)\n",
+    "docs/a.md": "# A\n## Two words, and `a code`\n[`x`](../docs/README.md)\n"
+                 "````md\n```c\nx[a](b.md); docs/b.md\n```\n[b](b.md)\n````\n`y[a](b.md)`\n",
     "include/clade/opencl.h": "/* OpenCL. */\n#include <CL/cl.h>\n",
 }
 # rule, file, what is put into it (None: the file is taken away), what the report must hold
@@ -94,6 +97,12 @@ PLANTED = [
     (docs_rules.ops_page, "src/op/ops.def", "/* Rows. */\n", "docs/ops.md"),
     (docs_rules.ops_page, "src/op/twice.c", OP.replace("Twice its", "Thrice its"), "docs/ops.md"),
     (docs_rules.ops_page, "docs/ops.md", None, "docs/ops.md"),
+    (docs_rules.links, "docs/a.md", "# A\n[b](b.md)\n", "docs/a.md:2: links to b.md"),
+    (docs_rules.links, "docs/a.md", "# A\n\n[o](ops.md#nowhere)\n", "docs/a.md:3: links to ops.md#nowhere"),
+    (docs_rules.links, "docs/a.md", "# A\n```\n# B\n```\n[b](#b)\n", "docs/a.md:5: links to #b"),
+    (docs_rules.links, "docs/a.md", None, "docs/README.md:2: links to a.md"),
+    (docs_rules.links, "src/op/a.c", "/* A (docs/b.md). */\n", "src/op/a.c:1: names docs/b.md"),
+    (docs_rules.index, "docs/b.md", "# B\n", "docs/README.md:1: does not link to docs/b.md"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nint f(size_t);\n", "a.h"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nstruct a { int class; };\n", "g++"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\ntypedef struct b { int c; } b;\n", "redefinition"),
