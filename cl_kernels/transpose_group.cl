@@ -19,13 +19,18 @@ KERNEL(transpose_forward_group)
   const int rows = (int)min(high - h0, (index_t)TILE), columns = (int)min(wide - w0, (index_t)TILE);
   i += h0 * from + w0;
   j += w0 * to + h0;
+  /* counted from 0: LLVM 15 stores past the last row where loops begin at `line` and vectors are of 512 bits */
 #pragma unroll
-  for (int h = line; h < TILE; h += LINES)
+  for (int k = 0; k < TILE / LINES; k++) {
+    const int h = line + k * LINES;
     if (h < rows && column < columns) tile[h * (TILE + 1) + column] = x[i + h * from + column];
+  }
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-  for (int w = line; w < TILE; w += LINES)
+  for (int k = 0; k < TILE / LINES; k++) {
+    const int w = line + k * LINES;
     if (w < columns && column < rows) y[j + w * to + column] = tile[column * (TILE + 1) + w];
+  }
 }
 #undef TILE
 #undef LINES
