@@ -1,4 +1,4 @@
-/* Allocation through the user's hook, arenas, arrays and texts that grow. */
+/* Allocation through the user's hook, arenas, growing arrays and string builders. */
 #include "base/base.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 enum { ALIGN = 64, CHUNK = 16 << 10 };
 
-/* In front of every piece: the hook's release wants the size. */
+/* Precedes every allocation: the hook's free function takes the size. */
 typedef struct header {
   size_t bytes;
 } header;
@@ -50,7 +50,7 @@ static void *no_memory(size_t bytes) {
 void *clade__new(size_t count, size_t size) {
   size_t bytes, whole;
   if (!clade__mul(count, size, &bytes) || !clade__add(bytes, ALIGN, &whole)) return no_memory(SIZE_MAX);
-  if (whole > PTRDIFF_MAX) return no_memory(bytes); /* no hook can have it */
+  if (whole > PTRDIFF_MAX) return no_memory(bytes); /* no allocator can satisfy it */
   atomic_store_explicit(&used, true, memory_order_relaxed);
   char *memory = hook.allocate(hook.user, whole, ALIGN);
   if (!memory) return no_memory(bytes);
@@ -170,7 +170,7 @@ void clade__text_add(clade__text *text, const char *format, ...) {
 }
 
 clade_status clade__text_take(clade__text *text, char **out) {
-  clade__text_add_bytes(text, "", 0); /* an empty text is a text */
+  clade__text_add_bytes(text, "", 0); /* make even an empty string non-NULL */
   if (text->failed) {
     clade__text_free(text);
     return CLADE_FAIL(NO_MEMORY, "no memory for a text");

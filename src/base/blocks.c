@@ -1,4 +1,4 @@
-/* Elements that share a block, as ggml stores them: a scale in f16, then a whole number for each of 32 elements. */
+/* Block-quantized elements in ggml's format: an f16 scale and 32 integers. */
 #include "base/base.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ static float scale_of(const uint8_t *block) {
   return scale;
 }
 
-/* The factor that brings elements to whole numbers. A scale that f16 has as 0 leaves zeros; one that it has not as a
- * number, as where an element is none, makes all of the block NaN. */
+/* Stores the scale and returns its inverse. A scale that underflows f16 makes the block 0; a non-finite one makes it
+ * NaN. */
 static float put_scale(uint8_t *block, float scale) {
   static const uint8_t nan[SCALE_BYTES] = {0x00, 0x7e};
   (void)clade_convert(CLADE_F16, block, CLADE_F32, &scale, 1);
@@ -22,7 +22,7 @@ static float put_scale(uint8_t *block, float scale) {
   return 0;
 }
 
-/* The element of largest magnitude, of several the first; NaN where one is not finite. */
+/* The first element of largest magnitude; NaN if any element is not finite. */
 static float largest(const float *x) {
   float most = 0;
   for (int i = 0; i < ELEMENTS; i++) {
@@ -32,7 +32,7 @@ static float largest(const float *x) {
   return most;
 }
 
-/* Four bits: element i in the lower half of byte i, element 16 + i in the upper one, each less 8. */
+/* q4_0: element i is in the low half of byte i, element 16 + i in the high half, each with an offset of 8. */
 static void load_q4_0(const uint8_t *block, float *x) {
   const float scale = scale_of(block);
   for (int i = 0; i < HALF; i++) {

@@ -1,5 +1,5 @@
-/* A program that is run as a child for one line of answer. Who waits for it goes by the pipe alone: the program that
- * uses the library may ignore SIGCHLD, or wait for any child itself. */
+/* Runs a child process for one line of output. Completion is detected by the pipe alone, since the program may
+ * ignore SIGCHLD or wait for any child itself. */
 #include "base/child.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static int close_others(posix_spawn_file_actions_t *files) {
 static int close_others(posix_spawn_file_actions_t *files) { return files ? ENOSYS : EINVAL; }
 #endif
 
-/* The pipe comes first: its end may have the number of a standard stream where this process has closed that. */
+/* Duplicate the pipe first: its descriptor may be 0 to 2 if the program closed a standard stream. */
 static int set_files(posix_spawn_file_actions_t *files, int out) {
   int error = posix_spawn_file_actions_adddup2(files, out, CLADE__CHILD_OUT);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && !error; fd++)
@@ -26,7 +26,7 @@ static int set_files(posix_spawn_file_actions_t *files, int out) {
   return error ? error : close_others(files);
 }
 
-/* What this process blocks or ignores is nothing to the child. */
+/* Reset the signal mask and ignored signals, which a child would inherit. */
 static int set_attributes(posix_spawnattr_t *attributes) {
   sigset_t none, all;
   sigemptyset(&none);
@@ -54,7 +54,7 @@ static int start(const char *path, char *const argv[], int out, pid_t *child) {
   return error;
 }
 
-/* Until the other end is closed; false: not in time. */
+/* Reads until end of file; false on timeout. */
 static bool listen_to(int in, double until, char *line, size_t bytes) {
   size_t n = 0;
   for (double left; (left = until - clade__now()) > 0;) {
@@ -90,7 +90,8 @@ clade_status clade__child_ask(const char *path, char *const argv[], double secon
   }
   bool heard = listen_to(ends[0], clade__now() + seconds, line, bytes);
   close(ends[0]);
-  /* Who did not close its end has not ended: the number is still its own, even where others wait for our children. */
+  /* A child that still holds the pipe has not exited, so its process ID cannot have been reused, even if other
+   * threads wait for our children. */
   if (!heard) kill(-child, SIGKILL);
   while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
   if (!heard) return CLADE_FAIL(IO, "%s did not answer within %g s", path, seconds);

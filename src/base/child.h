@@ -1,15 +1,15 @@
-/* A program that is run as a child for one line of answer. */
+/* Runs a program as a child process and reads one line of its output. */
 #ifndef CLADE_BASE_CHILD_H
 #define CLADE_BASE_CHILD_H
 
 #include "base/base.h"
 
-enum { CLADE__CHILD_OUT = 3 }; /* the descriptor that the child answers on */
+enum { CLADE__CHILD_OUT = 3 }; /* descriptor on which the child writes its answer */
 
-/* Runs `path` (not looked for in PATH) with `argv`, in a process group of its own, with the environment of this
- * process, /dev/null as its standard streams, and no other descriptor of this process. `line` is what it wrote, without
- * the end of the line. After `seconds` its group is killed. CLADE_IO: it could not be started, did not end in time, or
- * said nothing. However this process treats SIGCHLD, nothing is left of the child. */
+/* Runs `path` (no search in PATH) with `argv` and this process's environment, in its own process group. The child's
+ * standard streams are /dev/null, and all other descriptors are closed. `line` receives the answer without the
+ * newline. The process group is killed after `seconds`. Fails with CLADE_IO if the child cannot be started, does not
+ * end in time or writes nothing. The child is always reaped, however the program handles SIGCHLD. */
 clade_status clade__child_ask(const char *path, char *const argv[], double seconds, char *line, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Time as intervals are measured. */
+/* Monotonic clock. */
 #include <time.h>
 
 #include "base/base.h"

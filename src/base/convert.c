@@ -1,4 +1,4 @@
-/* Element types into one another on the host. */
+/* Conversion between element types on the host. */
 #include "base/base.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static float float_of(uint32_t u) {
   return f;
 }
 
-/* What conversions ask of a row: constants of the functions below, which are made for each. */
+/* A type's properties as compile-time constants of the functions below, which are instantiated for each type. */
 typedef struct format {
   unsigned bits;
   clade__kind kind;
@@ -24,9 +24,8 @@ typedef struct format {
 } format;
 #define INLINE __attribute__((always_inline)) static inline
 
-/* Floats of fewer bits than f32, without branches, so that loops over them are vectors. One with as many bits of
- * exponent is f32's upper part; the exponent of others is moved by a product, which also makes their subnormals normal.
- */
+/* Branch-free conversion of 8- and 16-bit floats, so that loops vectorize. Formats with an 8-bit exponent are the
+ * upper part of an f32; for others, a multiplication adjusts the exponent and normalizes subnormals. */
 INLINE float from_small(format t, uint32_t code) {
   const int shift = 23 - t.fraction, size = t.exponent + t.fraction;
   if (t.exponent == 8) return float_of(code << shift);
@@ -43,11 +42,11 @@ INLINE uint32_t to_small(format t, float f) {
   const uint32_t bias = (1u << (t.exponent - 1)) - 1, u = bits_of(f), sign = u >> 31 << size, a = u & 0x7fffffff;
   const uint32_t last = t.infinite ? ((1u << t.exponent) - 1) << t.fraction : (1u << size) - 1;
   const uint32_t quiet =
-      1u << (t.fraction - 1) | (a >> shift & ((1u << t.fraction) - 1)); /* NaN keeps its upper bits */
+      1u << (t.fraction - 1) | (a >> shift & ((1u << t.fraction) - 1)); /* NaN keeps its upper payload bits */
   const uint32_t nan = last | (t.infinite ? quiet : 0);
   const uint32_t round = ((a + (1u << (shift - 1)) - 1 + (a >> shift & 1)) >> shift) - ((127 - bias) << t.fraction);
   uint32_t code = CLADE_MIN(round, last);
-  if (t.exponent < 8) { /* below the smallest normal number: as the last bits of a sum */
+  if (t.exponent < 8) { /* subnormal result: adding a constant aligns and rounds the fraction */
     const uint32_t unit = (151 - bias - (uint32_t)t.fraction) << 23;
     const uint32_t small = bits_of(float_of(a) + float_of(unit)) - unit;
     code = a < (128 - bias) << 23 ? small : code;
@@ -55,8 +54,8 @@ INLINE uint32_t to_small(format t, float f) {
   return sign | (a > 0x7f800000 ? nan : code);
 }
 
-/* An integer as a float that rounds once more to the half formats as the integer itself would: what does not fit sets
- * the last bit. */
+/* Converts an integer to float for a second rounding to a half format. Bits that do not fit set the last bit (round
+ * to odd), so that the result equals direct rounding. */
 static float sticky(int64_t v) {
   uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
   int drop = u >> 24 ? 40 - __builtin_clzll(u) : 0;
@@ -68,13 +67,13 @@ static float sticky(int64_t v) {
 
 static int64_t to_integer(float f, double low, double high) {
   if (isnan(f)) return 0;
-  double r = trunc((double)f); /* as the cast of devices does */
+  double r = trunc((double)f); /* as a cast on devices */
   if (r <= low) return (int64_t)low;
   if (r >= high) return high >= 0x1p63 ? INT64_MAX : (int64_t)high;
   return (int64_t)r;
 }
 
-/* An element on its way: an integer or a float. */
+/* Intermediate value of a conversion: an integer or a float. */
 typedef struct element {
   bool is_float;
   int64_t i;
@@ -135,13 +134,13 @@ INLINE void store(format t, void *dst, size_t at, element e) {
   case CLADE__UNSIGNED:
     bits = (uint64_t)(e.is_float ? to_integer(e.f, low, high < 0x1p63 ? high - 1 : high) : e.i);
     break;
-  case CLADE__TRUTH: bits = e.is_float ? e.f != 0 : e.i != 0; break; /* NaN is not zero */
+  case CLADE__TRUTH: bits = e.is_float ? e.f != 0 : e.i != 0; break; /* NaN is true */
   }
   store_bits(t.bits / 8, dst, at, bits);
 }
 
-/* ---- for each type ---- */
-enum { PIECE = 128 }; /* of whole blocks */
+/* ---- instances for each type ---- */
+enum { PIECE = 128 }; /* multiple of all block sizes */
 #define KIND_real    CLADE__REAL
 #define KIND_whole   CLADE__SIGNED
 #define KIND_natural CLADE__UNSIGNED
@@ -158,7 +157,7 @@ enum { PIECE = 128 }; /* of whole blocks */
 CLADE_DTYPE_MAP(ROW)
 #undef ROW
 
-/* f32 to and from the smaller floats: nothing else is converted by the gigabyte. */
+/* f32 to and from narrower floats: fast paths, since tensors of these types are large. */
 #define ROW(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, ...)            \
   static void narrow_##name(void *dst, const float *src, size_t n) {                                                   \
     const format t = {bits, KIND_##kind, exponent, fraction, infinite};                                                \
@@ -175,7 +174,7 @@ CLADE_DTYPE_MAP(ROW)
 static const struct {
   void (*load)(const void *src, size_t at, size_t n, element *e);
   void (*store)(void *dst, size_t at, size_t n, const element *e);
-  void (*narrow)(void *dst, const float *src, size_t n); /* NULL, as widen: it is none of the smaller floats */
+  void (*narrow)(void *dst, const float *src, size_t n); /* NULL, like widen, if the type is no narrow float */
   void (*widen)(float *dst, const void *src, size_t n);
 } by[] = {
 #define ROW(NAME, number, name, bits, elements, bytes, scale, kind, ...)                 \
@@ -185,7 +184,7 @@ static const struct {
 #undef ROW
 };
 
-/* From or to elements that share blocks: by way of f32. */
+/* Converts from or to block-quantized elements by way of f32. */
 static clade_status convert_blocks(clade_dtype to, void *dst, clade_dtype from, const void *src, size_t n) {
   float piece[PIECE];
   size_t bytes, from_bytes;

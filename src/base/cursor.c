@@ -1,4 +1,4 @@
-/* A cursor over the bytes of a file: nothing is read beyond their end. Numbers and texts in bytes. */
+/* Bounds-checked cursor over the bytes of a file; byte orders and UTF-8. */
 #include "base/file.h"
 
 clade_status clade__take(clade__cursor *c, size_t bytes, const char *what, const unsigned char **out) {
@@ -38,7 +38,7 @@ bool clade__are_zero(const void *data, size_t bytes) {
   return true;
 }
 
-/* As RFC 3629 wants it: the shortest form, no surrogates, nothing above 0x10ffff. */
+/* RFC 3629: shortest form, no surrogates, nothing above U+10FFFF. */
 bool clade__is_utf8(const char *text) {
   static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
   for (const unsigned char *c = (const unsigned char *)text; *c;) {

@@ -1,11 +1,11 @@
-/* Symbols for sizes that are not known yet: interned names, for the life of the process. */
+/* Symbolic dimensions: interned names that live as long as the process. */
 #include "base/base.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Symbols count upward from here; what lies below is CLADE_DIM_REST and CLADE_DIM_ERROR. Small negative numbers stay
- * errors, and are found to be. */
+/* Symbols count up from here; CLADE_DIM_REST and CLADE_DIM_ERROR lie below. Small negative numbers stay invalid, so
+ * that mistakes in sizes are detected. */
 #define FIRST    (INT64_MIN / 2)
 #define MAX_NAME 200
 
@@ -13,7 +13,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static clade__map by_name;
 static struct symbol {
   char *name;
-  char op; /* of a derived one; 0: none */
+  char op; /* operator of a derived symbol; 0: none */
   clade_dim a, b;
 } * symbols;
 static size_t count, capacity;
@@ -73,7 +73,7 @@ clade_dim clade_dim_symbol(const char *name) {
 
 static bool broken(clade_dim d) { return d < 0 && !clade_dim_is_symbol(d); }
 
-/* The symbol "(a op b)": equal expressions get equal names, and so are the same dimension. */
+/* Returns the symbol "(a op b)". Equal expressions have equal names and are thus the same dimension. */
 static clade_dim derived(clade_dim a, char op, clade_dim b) {
   char text[2][MAX_NAME + 32], name[2 * MAX_NAME + 80];
   clade_dim side[2] = {a, b};
@@ -86,7 +86,7 @@ static clade_dim derived(clade_dim a, char op, clade_dim b) {
   }
   snprintf(name, sizeof name, "(%s%c%s)", text[0], op, text[1]);
   if (strlen(name) <= MAX_NAME) return intern(name, op, a, b);
-  char digest[33]; /* a long expression goes by its hash */
+  char digest[33]; /* long expressions are named by their hash */
   snprintf(text[0], sizeof text[0], "(%s)", clade__hash_text(clade__hash_bytes(name, strlen(name)), digest));
   return intern(text[0], op, a, b);
 }

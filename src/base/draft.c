@@ -1,4 +1,4 @@
-/* Files that are written beside their place, synced, and then renamed: whole or not at all. */
+/* Atomic file writing: a temporary file beside the target is synced and renamed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static clade_status draft_names(const char *path, clade__draft *out) {
   return clade__text_take(&text, &out->directory);
 }
 
-/* A name that this process did not give before. */
+/* Builds a temporary name that this process has not used. */
 static clade_status draft_temporary(clade__draft *draft) {
   static atomic_uint count;
   clade__text text = {0};
@@ -34,7 +34,7 @@ static void forget_temporary(clade__draft *draft) {
   draft->temporary = NULL;
 }
 
-/* A process that died may have had this one's number, and left a file of the name. */
+/* Retries if the name exists: a dead process with the same ID may have left a file. */
 static clade_status draft_create(clade__draft *draft) {
   enum { TRIES = 1000 };
   clade_status status = CLADE_OK;
@@ -43,7 +43,7 @@ static clade_status draft_create(clade__draft *draft) {
     draft->fd = open(draft->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (draft->fd >= 0) return CLADE_OK;
     status = clade__file_fail("write", draft->path);
-    forget_temporary(draft); /* not this one's to remove */
+    forget_temporary(draft); /* another process owns it */
     if (status != CLADE_DUPLICATE) break;
   }
   return status;
@@ -53,7 +53,7 @@ clade_status clade__draft_open(const char *path, clade__draft *out) {
   struct stat st;
   clade_status status;
   *out = (clade__draft){.fd = -1};
-  /* A rename would put a file in the place of a device or of a link. */
+  /* A rename would replace a device or a symbolic link by a regular file. */
   if (!lstat(path, &st) && !S_ISREG(st.st_mode))
     return CLADE_FAIL(INVALID, "cannot write %s: it is there and no regular file", path);
   CLADE_GOTO(draft_names(path, out));
@@ -87,7 +87,7 @@ clade_status clade__draft_sync(clade__draft *draft) {
   return close(fd) ? clade__file_fail("write", draft->path) : CLADE_OK;
 }
 
-/* For file systems without links. */
+/* For file systems without hard links. */
 static clade_status copy(const clade__draft *draft, const char *path) {
   clade__bytes file;
   clade__draft other;
@@ -111,7 +111,7 @@ clade_status clade__draft_link(clade__draft *draft, const char *path) {
   if (link(draft->temporary, other.temporary)) {
     bool impossible = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK;
     status = impossible ? copy(draft, path) : clade__file_fail("write", path);
-    forget_temporary(&other); /* is not there */
+    forget_temporary(&other); /* it is renamed already */
   } else if (rename(other.temporary, path)) {
     status = clade__file_fail("write", path);
   } else {

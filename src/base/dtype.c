@@ -1,4 +1,4 @@
-/* Element types: their rows, and what follows from them. */
+/* Table of element types and derived properties. */
 #include "base/base.h"
 
 #include <inttypes.h>
@@ -109,7 +109,8 @@ int64_t clade__dtype_high(clade_dtype dtype) {
 double clade__dtype_most(clade_dtype dtype) {
   const clade__dtype *r = &rows[dtype];
   int last = (1 << r->exponent) - 1 - r->infinite, bias = (1 << (r->exponent - 1)) - 1;
-  double lacks = ldexp(r->infinite ? 1 : 2, -r->fraction); /* of 2: without infinities the last code is NaN */
+  /* relative to 2: without infinities, the highest code is NaN */
+  double lacks = ldexp(r->infinite ? 1 : 2, -r->fraction);
   return ldexp(2 - lacks, last - bias);
 }
 

@@ -1,4 +1,4 @@
-/* Files read whole, with a cap, and directories. */
+/* Reading whole files up to a size limit, and making directories. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@ clade_status clade__file_fail(const char *what, const char *path) {
 static clade_status file_open(const char *path, clade__file *out) {
   struct stat st;
   *out = (clade__file){.path = path};
-  out->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a FIFO must not block */
+  out->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* do not block on a FIFO */
   if (out->fd < 0) return clade__file_fail("read", path);
   clade_status status = fstat(out->fd, &st)   ? clade__file_fail("read", path)
                         : S_ISREG(st.st_mode) ? CLADE_OK
@@ -96,7 +96,7 @@ clade_status clade__directory_make(const char *path, unsigned mode) {
     if (slash) *slash = '/';
   }
   clade__free(copy);
-  errno = failed; /* of the last one: those before may be there and forbid writing */
+  errno = failed; /* of the last mkdir: parents may exist and be read-only */
   if (failed) return clade__file_fail("make the directory", path);
   if (stat(path, &st)) return clade__file_fail("use the directory", path);
   if (!S_ISDIR(st.st_mode)) return CLADE_FAIL(INVALID, "%s is no directory", path);
@@ -106,7 +106,7 @@ clade_status clade__directory_make(const char *path, unsigned mode) {
 clade_status clade__directory_sync(const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return clade__file_fail("open the directory", path);
-  /* EINVAL: a file system that has nothing to sync here. */
+  /* EINVAL: the file system cannot sync directories. */
   clade_status status = fsync(fd) && errno != EINVAL ? clade__file_fail("sync the directory", path) : CLADE_OK;
   close(fd);
   return status;

@@ -1,4 +1,4 @@
-/* XXH3 hashes, and an open-addressed map from them to numbers. */
+/* XXH3 hashes, and an open-addressing map from hashes to numbers. */
 #include "base/base.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* clade_init: the settings of the process; and which version this is. */
+/* clade_init and the library's version. */
 #include "base/base.h"
 
 #include <stdio.h>
@@ -12,8 +12,8 @@ static clade_status set_unset(const char *name, const char *value) {
   return CLADE_OK;
 }
 
-/* PoCL compiles a kernel for each local size, and for none in particular when its binary is fetched, which stops all
- * launches meanwhile. Kernels of one work-item, as Clade's are on a CPU, are as fast without the former. */
+/* PoCL compiles a variant of each kernel per local size, and a generic one when the binary is fetched, which blocks
+ * launches meanwhile. On CPUs, Clade's kernels have work-groups of one work-item and gain nothing from the variants. */
 static clade_status set_variants(void) { return set_unset("POCL_WORK_GROUP_SPECIALIZATION", "0"); }
 
 static clade_status set_threads(const clade_init_opt *o) {

@@ -1,4 +1,4 @@
-/* Bytes and texts that are kept once each, for the life of the process. */
+/* Interned bytes and strings, kept for the life of the process. */
 #include <pthread.h>
 
 #include "base/base.h"

@@ -1,15 +1,15 @@
-/* JSON from files, whose memory is bounded, and as a text of Clade's own. */
+/* Parsing JSON with bounded memory, and printing it to Clade's own memory. */
 #include "base/json.h"
 
 #include <stdio.h>
 
-/* What jansson allocates for a text, told from its punctuation: measured with version 2.14, and rounded up. An object
- * and an array come with their first slots. */
+/* Upper bounds of what jansson 2.14 allocates per value, counted by punctuation. Objects and arrays include their
+ * first slots. */
 enum { OBJECT = 224, ARRAY = 128, STRING = 80, MEMBER = 16, NUMBER = 32, ELEMENT = 16 };
 
 static uint64_t memory_of(const char *text, size_t bytes) {
   uint64_t sum = 0;
-  bool quoted = false, begins = true; /* a number or a word may begin here */
+  bool quoted = false, begins = true; /* the next character may begin a number or a word */
   for (size_t i = 0; i < bytes; i++) {
     if (quoted && text[i] != '"') {
       sum++;

@@ -1,5 +1,5 @@
-/* JSON from files, whose memory is bounded, and as a text of Clade's own: a program may have given jansson an
- * allocator, and its texts are not for free(). */
+/* JSON: parses files with bounded memory, and prints to strings that clade__free frees, since the program may have
+ * replaced jansson's allocator. */
 #ifndef CLADE_BASE_JSON_H
 #define CLADE_BASE_JSON_H
 
@@ -7,17 +7,17 @@
 
 #include "base/base.h"
 
-/* As json_loadb with JSON_REJECT_DUPLICATES, for a text from outside. NULL, with error->text "more values than …",
- * where jansson would take more than CLADE__JSON_BASE bytes and CLADE__JSON_RATIO for each byte of the text: it takes
- * 80 bytes for each of "{},{},…". */
+/* json_loadb with JSON_REJECT_DUPLICATES for untrusted input. jansson needs 80 bytes of memory for each "{}," of its
+ * input, so a text that would need more than CLADE__JSON_BASE bytes plus CLADE__JSON_RATIO times its length is
+ * refused: NULL, with "more values than …" in error->text. */
 enum { CLADE__JSON_BASE = 128 << 20, CLADE__JSON_RATIO = 4 };
 json_t *clade__json_load(const void *text, size_t bytes, json_error_t *error);
-json_t *clade__json_load_text(const char *text); /* up to its zero, by one who does not ask what is wrong with it */
+json_t *clade__json_load_text(const char *text); /* zero-terminated, without error details */
 
-/* The member of that name, or of an older one (base.h), which is told. */
+/* Looks a member up by its name or an older name (base.h), which logs a warning. */
 json_t *clade__json_member(const json_t *object, const char *name);
 
-/* By jansson's flags; the caller's, by clade__free. NULL for a value that there was no memory for is NO_MEMORY. */
+/* `flags` are jansson's. The caller frees the string. If `json` is NULL, its allocation failed: NO_MEMORY. */
 clade_status clade__json_print(const json_t *json, size_t flags, char **out);
 
 #endif

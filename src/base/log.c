@@ -1,4 +1,4 @@
-/* Where messages for people go: to the user's callback, or nowhere. */
+/* Log messages go to the user's callback, if there is one. */
 #include "base/base.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static clade_log_fn *sink;
 static void *sink_user;
-static atomic_int threshold; /* 0: nobody listens */
+static atomic_int threshold; /* 0: no callback */
 
 void clade_log_set(clade_log_fn *fn, void *user, clade_log_level level) {
   pthread_mutex_lock(&lock);
@@ -27,6 +27,6 @@ void clade__log(clade_log_level level, const char *format, ...) {
   pthread_mutex_lock(&lock);
   clade_log_fn *fn = sink;
   void *user = sink_user;
-  pthread_mutex_unlock(&lock); /* the callback may call clade_log_set */
+  pthread_mutex_unlock(&lock); /* unlock first: the callback may call clade_log_set */
   if (fn) fn(user, level, text);
 }

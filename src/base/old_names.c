@@ -1,5 +1,4 @@
-/* Names that became others in version 0.1: this version reads the old ones as well, and says once what each is called.
- */
+/* Names that were changed in version 0.1. The old ones are accepted, with one warning each. */
 #include <stdatomic.h>
 
 #include "base/base.h"
@@ -12,8 +11,8 @@ static struct {
     {"CLADE_PERSISTENT", "CLADE_CHAINS", false},
     {"normalize", "normalise", false},
     {"default_seconds", "start_seconds", false},
-    /* Parameters of products, which meant other things by the same word: where a record has several of them, the first
-     * one here is meant. */
+    /* Old parameter names of products are ambiguous ("rows" is TM or BM). If a record has several, the first match
+     * here applies. */
     {"TM", "tall", false},
     {"TM", "rows", false},
     {"TN", "wide", false},

@@ -1,4 +1,4 @@
-/* Profiles of devices: rounding, and what is expected of a class. */
+/* Device profiles: rounding, and defaults of device classes. */
 #include "base/profile.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ void clade__profile_tell(const clade__profile *p, clade_device_info *info) {
 }
 
 clade__class_speed clade__class_speed_of(const clade_device_info *device) {
-  /* OpenCL does not tell how many lanes a unit of a GPU has: 64 is the least that is sold */
+  /* OpenCL does not report a GPU's lanes per compute unit; 64 is the minimum on current devices. */
   static const struct {
     double lanes, bytes;
   } classes[] = {[CLADE_CPU] = {1, 2e10}, [CLADE_GPU] = {64, 2e11}, [CLADE_ACCEL] = {64, 2e11}};

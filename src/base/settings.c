@@ -1,4 +1,4 @@
-/* What clade_init was told, kept for the modules above. */
+/* Settings passed to clade_init, stored for the other modules. */
 #include "base/base.h"
 
 static clade__settings kept;

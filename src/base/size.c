@@ -1,4 +1,4 @@
-/* Sizes that may not wrap. */
+/* Overflow-checked arithmetic on sizes. */
 #include "base/base.h"
 
 bool clade__mul(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }

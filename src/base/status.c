@@ -1,4 +1,4 @@
-/* The thread's last failure, and the names of statuses. */
+/* The last error of each thread, names of statuses, and copies of options structs. */
 #include "base/base.h"
 
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 
 enum { MESSAGE_BYTES = 4096 };
 
-/* Grows with nothing: a failure to allocate must be tellable too. */
+/* Fixed size: reporting an allocation failure must not allocate. */
 static _Thread_local char message[MESSAGE_BYTES];
 
 const char *clade_status_name(clade_status status) {
@@ -36,7 +36,7 @@ static _Thread_local unsigned failures;
 unsigned clade__failures(void) { return failures; }
 
 clade_status clade_fail(clade_status status, const char *format, ...) {
-  char text[MESSAGE_BYTES]; /* the arguments may point into the old message */
+  char text[MESSAGE_BYTES]; /* format first: the arguments may point into the old message */
   va_list args;
   va_start(args, format);
   if (format)
@@ -77,7 +77,7 @@ clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const 
   return CLADE_OK;
 }
 
-/* What such options begin with. */
+/* Common first fields of options with nonzero defaults. */
 typedef struct head {
   size_t size;
   bool filled;

@@ -1,4 +1,4 @@
-/* Shapes, layouts and types: sizes, texts. */
+/* Sizes and text forms of shapes, layouts and types. */
 #include "base/base.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ clade_status clade_shape_elements(const clade_shape *shape, int64_t *elements) {
     zero |= d == 0;
     overflow |= d && __builtin_mul_overflow(product, d, &product);
   }
-  if (overflow) /* also beside a zero: strides are products of the others */
+  if (overflow) /* also if another dimension is 0: strides multiply the rest */
     return CLADE_FAIL(OVERFLOW, "%s has more elements than can be counted", clade_shape_text(shape, text, sizeof text));
   *elements = zero ? 0 : product;
   return CLADE_OK;
@@ -82,11 +82,11 @@ bool clade_type_equal(const clade_type *a, const clade_type *b) {
   return a->dtype == b->dtype && clade__layout_equal(a->layout, b->layout) && clade_shape_equal(&a->shape, &b->shape);
 }
 
-/* A dimension with what fills its last block up. */
+/* Rounds a dimension up to a multiple of the block. */
 static clade_status pad(int axis, uint16_t multiple, clade_shape *stored) {
   clade_dim *d = &stored->dim[axis];
   size_t padded;
-  if (clade_dim_is_symbol(*d) || *d < 0) return CLADE_OK; /* the elements cannot be counted: told there */
+  if (clade_dim_is_symbol(*d) || *d < 0) return CLADE_OK; /* reported where elements are counted */
   if (!clade__round_up((size_t)*d, multiple, &padded) || padded > (size_t)INT64_MAX)
     return CLADE_FAIL(OVERFLOW, "dimension %d with its padding to a multiple of %u overflows", axis, multiple);
   *d = (clade_dim)padded;
