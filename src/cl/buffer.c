@@ -1,5 +1,5 @@
-/* Device memory: under the device's byte budget, backed when it is handed out, pooled when it comes back. And staging
- * memory of the host. */
+/* Device memory: buffers within the device's byte budget, backed by physical memory when they are returned, pooled
+ * when they are released. */
 #include "cl/internal.h"
 
 #include <inttypes.h>
@@ -8,14 +8,15 @@ struct clade__buffer {
   clade__ref ref;
   clade_device *device;
   cl_mem memory;
-  size_t bytes;    /* asked for */
-  size_t capacity; /* of the OpenCL buffer, and what the budget is charged with; 0: adopted */
+  size_t bytes;    /* requested size */
+  size_t capacity; /* size of the OpenCL buffer, charged to the budget; 0: adopted */
   clade__buffer *next;
 };
 
 enum { SMALLEST = 256, STEPS = 8, HUGE_BYTES = 64 << 20, HUGE_STEP = 2 << 20 };
 
-/* Eight classes per power of two, so that a pooled buffer wastes at most an eighth; less for huge ones. */
+/* Eight size classes per power of two limit the waste of pooled buffers to an eighth. Huge buffers have finer
+ * classes. */
 static bool class_of(const clade_device *device, size_t bytes, size_t *capacity) {
   size_t step = CLADE_MAX(device->facts.info.alignment, (uint32_t)SMALLEST), power = 1;
   if (bytes > HUGE_BYTES) return clade__round_up(bytes, HUGE_STEP, capacity);
@@ -30,7 +31,7 @@ static void destroy(clade__buffer *buffer) {
   clade__free(buffer);
 }
 
-/* Takes from the pool until the rest fits beside `bytes` more; the lock is held. */
+/* Removes buffers from the pool until `bytes` fit into the budget. Caller holds the lock. */
 static clade__buffer *unpool(clade_device *device, uint64_t bytes) {
   clade__buffer *taken = NULL;
   while (device->pool && (bytes > device->allowed || device->used > device->allowed - bytes)) {
@@ -67,7 +68,7 @@ void clade__memory_forget(clade_device *device, uint64_t peak) {
   pthread_mutex_unlock(&device->memory_lock);
 }
 
-/* ---- what others can do without ---- */
+/* ---- spare buffers, which their owners can drop ---- */
 void clade__spare_add(clade_device *device, clade__spare *spare) {
   pthread_mutex_lock(&device->spare_lock);
   spare->next = device->spares;
@@ -83,7 +84,7 @@ void clade__spare_remove(clade_device *device, clade__spare *spare) {
   pthread_mutex_unlock(&device->spare_lock);
 }
 
-/* Into the pool. */
+/* Dropped buffers go to the pool. */
 static bool drop_spares(clade_device *device) {
   bool any = false;
   pthread_mutex_lock(&device->spare_lock);
@@ -92,7 +93,7 @@ static bool drop_spares(clade_device *device) {
   return any;
 }
 
-/* The smallest that fits without wasting more than an eighth; the lock is held. */
+/* Best fit that wastes at most an eighth. Caller holds the lock. */
 static clade__buffer *reuse(clade_device *device, size_t capacity) {
   clade__buffer **best = NULL;
   for (clade__buffer **at = &device->pool; *at; at = &(*at)->next) {
@@ -106,14 +107,14 @@ static clade__buffer *reuse(clade_device *device, size_t capacity) {
   return b;
 }
 
-/* ---- new memory ---- */
+/* ---- allocation ---- */
 static clade_status refuse(clade_device *device, size_t bytes, const char *what, uint64_t used) {
   return CLADE_FAIL(DEVICE_MEMORY, "%s: %zu bytes asked, %" PRIu64 " used, %" PRIu64 " allowed on device \"%s\"", what,
                     bytes, used, device->allowed, device->facts.label);
 }
 
-/* Charges the budget, or finds a pooled buffer. Memory that the machine does not have would not fail here but kill the
- * process when it is touched: so ask first. */
+/* Charges the budget, or takes a pooled buffer. Available host memory is checked first, since the OS overcommits:
+ * exceeding it would kill the process on first touch. */
 static clade_status reserve(clade_device *device, size_t bytes, size_t capacity, const char *what,
                             clade__buffer **pooled) {
   uint64_t available = UINT64_MAX;
@@ -145,7 +146,7 @@ static void unreserve(clade_device *device, size_t capacity) {
   pthread_mutex_unlock(&device->memory_lock);
 }
 
-/* Implementations allocate at the first use: so use all of it. */
+/* Implementations allocate lazily, so fill the whole buffer. */
 static clade_status back(clade_device *device, clade__buffer *buffer) {
   static const unsigned char zero[16];
   cl_event event = NULL;
@@ -180,7 +181,7 @@ static clade_status create_fresh(clade_device *device, size_t capacity, clade__b
   buffer->capacity = capacity;
   clade_status status = create(device, buffer);
   bool again = status != CLADE_OK && status != CLADE_LOST;
-  if (again) { /* what was pooled or spare may have been what was missing: both are given back */
+  if (again) { /* retry after freeing pooled and spare buffers */
     bool spared = drop_spares(device);
     again = clade__pool_trim(device, UINT64_MAX) || spared;
   }
@@ -270,7 +271,7 @@ clade__buffer *clade__buffer_retain(clade__buffer *buffer) {
   return buffer;
 }
 
-/* A quarter of the budget at most waits in the pool. */
+/* The pool holds at most a quarter of the budget. */
 static bool pool(clade_device *device, clade__buffer *buffer) {
   bool keep = false;
   pthread_mutex_lock(&device->memory_lock);

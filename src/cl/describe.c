@@ -1,11 +1,11 @@
-/* What a device says of itself, asked once. Texts are kept for the life of the process. */
+/* Queries the properties of a device once. Strings live as long as the process. */
 #include "cl/internal.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 static clade_status intern_trimmed(char *text, const char **out) {
   while (isspace((unsigned char)*text)) text++;
   size_t length = strlen(text);
@@ -37,7 +37,7 @@ static clade_status device_text(cl_device_id id, cl_device_info what, const char
   return status;
 }
 
-/* Integers of whatever width the query has. */
+/* Queries an integer of any width. */
 static clade_status device_number(cl_device_id id, cl_device_info what, uint64_t *out) {
   unsigned char raw[8] = {0};
   size_t bytes = 0;
@@ -116,7 +116,7 @@ static clade_status ask_item_sizes(cl_device_id id, uint64_t out[3]) {
   return CLADE_OK;
 }
 
-/* Some report several classes at once; those are CPUs that imitate. */
+/* Devices that report several classes are emulated on a CPU. */
 static clade_status ask_class(cl_device_id id, clade_device_class *out) {
   uint64_t type = 0;
   CLADE_TRY(device_number(id, CL_DEVICE_TYPE, &type));
@@ -124,7 +124,7 @@ static clade_status ask_class(cl_device_id id, clade_device_class *out) {
   return CLADE_OK;
 }
 
-/* What makers tell by extensions of their own. Who does not is a device all the same. */
+/* Properties from vendor extensions, all optional. */
 static void ask_maker(cl_device_id id, const char *extensions, clade_device_info *info) {
   enum { CAPABILITY_MAJOR = 0x4000, CAPABILITY_MINOR, WARP = 0x4003, WAVEFRONT = 0x4043 };
   uint64_t major = 0, minor = 0, width = 0;
@@ -152,14 +152,14 @@ static clade_status ask_rest(cl_device_id id, clade__facts *facts) {
   return CLADE_OK;
 }
 
-/* A CPU's own figure of global memory is often only a number: what the machine has is what counts. */
+/* CPU implementations report arbitrary values for global memory, so use the host's memory instead. */
 static uint64_t default_budget(const clade_device_info *info) {
   uint64_t host = clade__host_memory() / 4 * 3, own = info->global_bytes / 16 * 15;
   if (info->device_class == CLADE_CPU) return host;
   return info->unified_memory ? CLADE_MIN(own, host) : own;
 }
 
-/* OpenCL knows one cache; what a tile should fit into, the host knows. */
+/* OpenCL reports one cache level; tile sizes depend on L1 and L2, which the host reports. */
 static void ask_host(clade_device_info *info) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
   if (info->device_class != CLADE_CPU) return;
@@ -170,7 +170,7 @@ static void ask_host(clade_device_info *info) {
 #endif
 }
 
-/* Programs are written for 1.2, and the entry points of 1.2 are called. FPGA boards claim 1.0 and have them. */
+/* Clade needs OpenCL 1.2. FPGA boards report 1.0 but provide the functions of 1.2. */
 static clade_status check_version(const clade_device_info *info) {
   int major = 0, minor = 0;
   if (info->device_class == CLADE_ACCEL) return CLADE_OK;
@@ -179,7 +179,7 @@ static clade_status check_version(const clade_device_info *info) {
   return CLADE_FAIL(UNSUPPORTED, "%s: version \"%s\"; OpenCL 1.2 is needed", info->name, info->version);
 }
 
-/* A last cache is far where second ones of at least so many bytes stand before it. */
+/* From this L2 size on, the last-level cache counts as no faster than DRAM (quirk FAR_CACHE). */
 enum { LARGE_SECOND = 1 << 20 };
 
 clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__facts *facts) {

@@ -1,4 +1,4 @@
-/* Devices: opened once per process and counted, adopted from a user's context, split into parts. */
+/* Opening devices (once per process, reference-counted), adopting contexts of the program, and splitting devices. */
 #include "cl/internal.h"
 
 #include <stdio.h>
@@ -44,9 +44,9 @@ static clade_device *alloc(const clade__facts *facts, cl_device_id id) {
   return d;
 }
 
-/* A worker of the implementation's may still be letting go of the last command, and look at the part of the device that
- * it ran on (PoCL 3.1 crashes then). The command holds its queue, and that its context: so wait until the context is
- * ours alone, but not for long, because a user may hold it as well. */
+/* A worker thread of the implementation may still access the sub-device of the last command; PoCL 3.1 crashes if it
+ * is gone. Commands hold their queue and thus the context, so wait until ours is the last reference to the context.
+ * The wait is bounded, because the program may hold references as well. */
 static void settle(const clade_device *d) {
   const struct timespec moment = {0, 100000};
   for (int i = 0; i < 1000; i++) {
@@ -57,7 +57,7 @@ static void settle(const clade_device *d) {
   }
 }
 
-/* In a forked child nothing can be given back: its threads are gone, and OpenCL would wait for them. */
+/* A forked child releases nothing: the implementation's threads do not exist there, and OpenCL would wait for them. */
 static void destroy(clade_device *d) {
   if (atomic_load(&clade__forked)) return;
   if (d->attachment && d->release_attachment) d->release_attachment(d->attachment);
@@ -121,14 +121,14 @@ clade_device *clade_device_retain(clade_device *device) {
 
 void clade_device_release(clade_device *device) {
   if (!device || atomic_load(&clade__forked)) return;
-  pthread_mutex_lock(&clade__devices_lock); /* clade_device_find may be about to hand it out again */
+  pthread_mutex_lock(&clade__devices_lock); /* clade_device_find may be about to return it again */
   bool last = clade__ref_down(&device->ref);
   if (last && device->entry && device->entry->opened == device) device->entry->opened = NULL;
   pthread_mutex_unlock(&clade__devices_lock);
   if (last) destroy(device);
 }
 
-/* ---- parts ---- */
+/* ---- sub-devices ---- */
 static clade_status make_part(clade_device *whole, cl_device_id id, int index, int parts, clade_device **out) {
   char text[64];
   clade__facts facts = whole->facts;
@@ -171,7 +171,7 @@ static clade_status split(clade_device *whole, int parts, cl_device_id *ids, cl_
   return status;
 }
 
-/* Asked before, because there are implementations without the function behind it: they would crash. */
+/* Check first: some implementations lack clCreateSubDevices and crash. */
 static clade_status check_splits(clade_device *device) {
   cl_device_partition_property ways[16] = {0};
   size_t bytes = 0;
@@ -198,7 +198,7 @@ clade_status clade_device_split(clade_device *device, int parts, clade_device **
   return status;
 }
 
-/* ---- a user's context ---- */
+/* ---- contexts of the program ---- */
 static clade_status check_in_context(cl_context context, cl_device_id id) {
   size_t bytes = 0;
   bool found = false;
@@ -212,7 +212,7 @@ static clade_status check_in_context(cl_context context, cl_device_id id) {
   return found ? CLADE_OK : CLADE_FAIL(INVALID, "the device is none of the context's");
 }
 
-/* Devices of the list keep their id; others (parts that a user made) have none. */
+/* Listed devices keep their ID; others, such as a program's sub-devices, have none. */
 static clade_status facts_of(cl_device_id id, clade__facts *facts) {
   clade__list *list;
   cl_platform_id platform = NULL;

@@ -1,14 +1,14 @@
-/* The list of devices of all platforms: made once per process, tolerant of platforms that fail. */
+/* Enumerates the devices of all platforms once per process. Platforms that fail are skipped. */
 #include "cl/internal.h"
 
 #include <stdio.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(clade__list *) made; /* for the life of the process */
+static _Atomic(clade__list *) made; /* never freed */
 static size_t capacity;
 
-/* A platform or device that fails is left out, and why is kept; only a lack of memory of ours ends the enumeration. To
- * be without devices, or too old, is no failure to warn of. */
+/* Skips a platform or device and records the reason. Only an allocation failure ends the enumeration. Having no
+ * devices or an old version is not logged as a warning. */
 static clade_status leave_out(clade__platform_report *report, clade_status why) {
   if (why == CLADE_NO_MEMORY) return why;
   bool usual = why == CLADE_NOT_FOUND || why == CLADE_UNSUPPORTED;
@@ -75,7 +75,7 @@ static clade_status add_platforms(clade__list *list, cl_platform_id *ids, cl_uin
 static clade_status fill(clade__list *list) {
   cl_uint n = 0;
   list->error = clade__cl.clGetPlatformIDs(0, NULL, &n);
-  if (list->error == CLADE__NO_PLATFORM) return CLADE_OK; /* an empty list, and the reason is in it */
+  if (list->error == CLADE__NO_PLATFORM) return CLADE_OK; /* an empty list that holds the reason */
   if (list->error) return clade__cl_error(NULL, "clGetPlatformIDs", list->error);
   cl_platform_id *ids = clade__new(n, sizeof *ids);
   if (!ids) return CLADE_NO_MEMORY;

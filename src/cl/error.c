@@ -1,10 +1,11 @@
-/* OpenCL's error codes as names, texts and statuses; a device that was lost stays lost. */
+/* Names, texts and statuses of OpenCL's error codes. A lost device stays lost. */
 #include "cl/internal.h"
 
 #include <stdio.h>
 
-/* NAME, code, status, text. Codes above -1000 come from vendors: they have no name in the headers. LOST is what leaves
- * no usable context behind: contexts and queues of ours are live, so that calling them invalid means the same. */
+/* NAME, code, status, text. Codes above -1000 are vendors' and have no names in the headers. Status LOST means that
+ * the context is unusable. Clade's contexts and queues are always valid, so an error that calls one invalid means
+ * LOST as well. */
 #define ERROR_MAP(X)                                                                                        \
   X(CL_SUCCESS, 0, OPENCL, "success")                                                                       \
   X(CL_DEVICE_NOT_FOUND, -1, NOT_FOUND, "there is no such device")                                          \

@@ -1,16 +1,16 @@
-/* Events: waiting, asking, being told, times, and events that the host sets. */
+/* Events: waiting, polling, callbacks, profiling times and user events. */
 #include <sched.h>
 #include <time.h>
 
 #include "cl/internal.h"
 
-/* The command's own status: 0 finished, positive on its way, negative its error. */
+/* Execution status: 0 complete, positive pending, negative an error. */
 static clade_status state_of(clade_device *device, cl_event event, cl_int *state) {
   CLADE__CALL(device, clGetEventInfo, event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
   return CLADE_OK;
 }
 
-/* The state is an error code, but not always one that says much: -1 where another command failed before it. */
+/* The status is an error code, but only -1 if a command in its wait list failed. */
 static clade_status failed(clade_device *device, cl_int state) {
   if (state == CL_DEVICE_NOT_FOUND || state == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
     return CLADE_FAIL(OPENCL, "a command failed because one that it waited for had failed (%d) [%s]", (int)state,
@@ -41,11 +41,11 @@ static int64_t now(void) {
 }
 
 clade_status clade__event_wait_awake(clade_device *device, cl_event event, bool *late) {
-  enum { WORTH = 4000000, LEAST = WORTH / 8 }; /* ns */
+  enum { WORTH = 4000000, LEAST = WORTH / 8 }; /* longest and shortest spin in ns */
   const int64_t begin = now(), until = begin + (*late ? LEAST : WORTH);
   cl_int state = CL_QUEUED;
   while (now() < until && state_of(device, event, &state) == CLADE_OK && state > CL_COMPLETE)
-    sched_yield(); /* what it waits for may need this processor */
+    sched_yield(); /* the awaited thread may need this processor */
   clade_status status = clade__event_wait(device, event);
   *late = now() - begin > WORTH;
   return status;
@@ -83,8 +83,8 @@ void clade__event_release(cl_event event) {
   if (event && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseEvent, event);
 }
 
-/* ---- being told ---- */
-/* Kept for the life of the process and used again, so that a steady state allocates nothing. */
+/* ---- callbacks ---- */
+/* Records are reused and never freed, so that the steady state allocates nothing. */
 typedef struct notice {
   void (*fn)(void *);
   void *user;
@@ -167,7 +167,7 @@ clade_status clade__event_profile(clade_device *device, cl_event event, clade__e
   return CLADE_OK;
 }
 
-/* ---- set by the host ---- */
+/* ---- user events ---- */
 clade_status clade__user_event_new(clade_device *device, cl_event *event) {
   cl_int e = CL_SUCCESS;
   *event = NULL;

@@ -1,4 +1,4 @@
-/* Which device a spec means: [text|index][:cpu|gpu|accel][:n]. */
+/* Device selection: resolves [text|index][:cpu|gpu|accel][:n]. */
 #include "cl/internal.h"
 
 #include <ctype.h>
@@ -10,13 +10,13 @@
 enum { SPEC_BYTES = 512 };
 
 typedef struct spec {
-  char text[SPEC_BYTES];           /* "": any */
-  long index;                      /* -1: by text */
-  clade_device_class device_class; /* 0: any */
-  long nth;                        /* -1: none given */
+  char text[SPEC_BYTES];           /* "": any device */
+  long index;                      /* -1: select by text */
+  clade_device_class device_class; /* 0: any class */
+  long nth;                        /* -1: not given */
 } spec;
 
-/* A number of digits alone; -1 otherwise. */
+/* Parses a decimal number; -1 for anything else. */
 static long number(const char *text) {
   if (!*text) return -1;
   for (const char *c = text; *c; c++)
@@ -32,7 +32,7 @@ static clade_device_class class_of(const char *text) {
   return 0;
 }
 
-/* From the right: names of devices may hold colons themselves. */
+/* Parses from the right, because device names may contain colons. */
 static clade_status parse(const char *function, const char *text, int count, spec *out) {
   *out = (spec){.index = -1, .nth = -1};
   if (strlen(text) >= SPEC_BYTES)
@@ -49,7 +49,7 @@ static clade_status parse(const char *function, const char *text, int count, spe
     out->device_class = class_of(colon + 1);
     *colon = '\0';
   }
-  long index = number(out->text); /* a number beyond the list is a part of a name: "4090" */
+  long index = number(out->text); /* larger numbers are part of a name, such as "4090" */
   if (index < count) out->index = index;
   return CLADE_OK;
 }
@@ -62,7 +62,7 @@ static bool fits(const spec *s, int index, const clade_device_info *info) {
   return strcasestr(info->name, s->text) || strcasestr(info->platform, s->text);
 }
 
-/* ---- what is said when none or several fit ---- */
+/* ---- error messages for no match and for several matches ---- */
 static void add_candidate(clade__text *text, const clade_device_info *info, const char *before) {
   clade__text_add(text, "%s%s \"%s\" (%s, %s)", before, info->id, info->name,
                   clade_device_class_name(info->device_class), info->platform);
@@ -82,7 +82,7 @@ static void add_left_out(clade__text *text, const clade__list *list) {
   }
 }
 
-/* `which` NULL: all. */
+/* Lists all devices if `which` is NULL. */
 static clade_status refuse(clade_status status, const char *function, const char *what, const clade__list *list,
                            const spec *which) {
   clade__text text = {0};
@@ -125,7 +125,7 @@ static clade_status by_spec(const char *function, const char *given, const char 
   return refuse(CLADE_AMBIGUOUS, function, what, list, &s);
 }
 
-/* ---- when nothing was asked for ---- */
+/* ---- the default device ---- */
 static bool computes(clade__entry *entry) {
   clade_device *device;
   bool right = clade__device_open(entry, &device) == CLADE_OK;

@@ -1,4 +1,4 @@
-/* Opens other OpenCL libraries at the first use, where the user names them. */
+/* Opens other OpenCL libraries at first use, if the user enabled them. */
 #include "cl/foreign.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whether a list with colons has the name. */
+/* Whether a colon-separated list contains the name. */
 static bool has(const char *list, const char *name) {
   size_t length = strlen(name);
   while (list && *list) {
@@ -63,7 +63,7 @@ const char *clade__foreign_missing(clade__foreign *f) {
 clade_status clade__foreign_check(const clade_device *device, const char *call, int code) {
   if (code == CL_SUCCESS) return CLADE_OK;
   if (strcmp(clade__cl_error_name(code), "CL_?") != 0) return clade__cl_error(device, call, code);
-  return CLADE_FAIL(UNSUPPORTED, "%s: status %d", call, code); /* a code of the library's own */
+  return CLADE_FAIL(UNSUPPORTED, "%s: status %d", call, code); /* an error code of the library itself */
 }
 
 clade_status clade__part_new(const clade_device *device, cl_mem memory, size_t offset, size_t bytes, cl_mem *out) {

@@ -1,5 +1,5 @@
-/* Pages of 2 MiB under a CPU's buffers: where the system gives them to who asks for them alone (its usual setting), and
- * no OpenCL implementation does. */
+/* Requests 2 MiB pages for CPU buffers. Linux's usual setting gives them on request only, and no OpenCL
+ * implementation requests them. */
 #include "cl/internal.h"
 
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #ifdef MADV_HUGEPAGE
 enum { WORTH = 4 << 20 };
 
-/* Of memory that nobody touched yet. It is a hint: where it is refused, the buffer is as good without. */
+/* Must be called before the memory is touched. The request is a hint; failure is harmless. */
 void clade__huge_pages(clade_device *device, cl_mem memory, size_t bytes) {
   clade__queue *queue;
   const bool own = device->facts.info.device_class == CLADE_CPU && clade__quirk_has(device, CLADE__QUIRK_MAPS_ITSELF);

@@ -1,5 +1,4 @@
-/* What the files of this room share and nobody outside sees: the table of OpenCL's functions, the list of devices, the
- * insides of a device. */
+/* Internal declarations of src/cl: OpenCL's function table, the device list and the device struct. */
 #ifndef CLADE_CL_INTERNAL_H
 #define CLADE_CL_INTERNAL_H
 
@@ -66,19 +65,19 @@ typedef struct clade__api {
   CLADE__CL_MAP(X)
 #undef X
 } clade__api;
-extern clade__api clade__cl; /* filled by the first clade__loader_open that succeeds */
+extern clade__api clade__cl; /* set by the first successful clade__loader_open */
 clade_status clade__loader_open(void);
 
-/* In a child that was forked after the loader was opened. Nothing of OpenCL may be called there, not even to release.
- */
+/* True in a child forked after the loader was opened. No OpenCL function may be called there, not even to release
+ * objects. */
 extern atomic_bool clade__forked;
 clade_status clade__fork_check(const char *function);
 
 /* ---- errors (error.c) ---- */
-enum { CLADE__NO_PLATFORM = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR, of the loader */
-/* Records "call: CL_NAME (code): text [device]", remembers a loss in the device (may be NULL). */
+enum { CLADE__NO_PLATFORM = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR, returned by the loader */
+/* Records "call: CL_NAME (code): text [device]". Marks the device as lost if the code says so; `device` may be NULL. */
 clade_status clade__cl_error(const clade_device *device, const char *call, cl_int code);
-/* For calls that return an object: an object that is NULL without an error is an error too. */
+/* For calls that return an object: NULL without an error code is an error too. */
 clade_status clade__cl_made(const clade_device *device, const char *call, const void *object, cl_int code);
 const char *clade__cl_error_text(cl_int code);
 #define CLADE__CALL(device, function, ...)                                             \
@@ -87,16 +86,16 @@ const char *clade__cl_error_text(cl_int code);
     if (clade__e != CL_SUCCESS) return clade__cl_error((device), #function, clade__e); \
   } while (0)
 
-/* Giving back: a failure can only be told, and must not hide the error that led here. */
-void clade__cl_undone(const char *call, cl_int code); /* logs a failure, leaves the thread's message alone */
+/* Releasing objects: a failure is logged only, because it must not replace the error that caused the cleanup. */
+void clade__cl_undone(const char *call, cl_int code); /* keeps this thread's message */
 #define CLADE__UNDO(function, ...) clade__cl_undone(#function, clade__cl.function(__VA_ARGS__))
 
-/* ---- the list of devices (enumerate.c, describe.c), made once ---- */
+/* ---- device list (enumerate.c, describe.c), built once ---- */
 enum { CLADE__MAX_QUIRKS = 10, CLADE__PASS_LIMIT = 65535 };
 typedef struct clade__facts {
   clade_device_info info;
-  const char *label; /* for messages: its name, with its id behind it where several have the name */
-  uint32_t quirks;   /* bits by clade__quirk */
+  const char *label; /* name for messages, with the ID if the name is ambiguous */
+  uint32_t quirks;   /* bit per clade__quirk */
   int n_rows;
   clade_quirk_info rows[CLADE__MAX_QUIRKS];
 } clade__facts;
@@ -105,8 +104,8 @@ typedef struct clade__entry {
   cl_platform_id platform;
   cl_device_id id;
   clade__facts facts;
-  atomic_bool probed;   /* computed right */
-  clade_device *opened; /* borrowed; under clade__devices_lock */
+  atomic_bool probed;   /* passed clade__device_probe */
+  clade_device *opened; /* borrowed; protected by clade__devices_lock */
 } clade__entry;
 
 typedef struct clade__list {
@@ -117,48 +116,49 @@ typedef struct clade__list {
 } clade__list;
 clade_status clade__list_get(const char *function, clade__list **out);
 
-/* What the device says of itself. Its texts are the process'. */
+/* Queries a device's properties. Strings live as long as the process. */
 clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__facts *facts);
-/* A text that OpenCL returns, interned and trimmed. */
+/* Queries a string, trimmed and interned. */
 clade_status clade__platform_text(cl_platform_id platform, cl_platform_info what, const char **out);
 
 /* quirks.c */
 void clade__quirks_apply(clade__facts *facts);
-/* Whether `text` is an alias; then *match tells whether it means this device. */
+/* Returns whether `text` is an alias; *match tells whether the alias covers this device. */
 bool clade__alias(const char *text, const clade_device_info *info, bool *match);
 bool clade__cpu_preferred(const clade_device_info *info);
-/* Before a platform is asked for its devices: refuses where that would end the process. */
+/* Fails if listing the platform's devices would crash the process. */
 clade_status clade__platform_check(const char *platform);
-const char *clade__platform_remedy(const char *platform); /* for one without devices; NULL: nothing is known */
+const char *clade__platform_remedy(const char *platform); /* how to make devices appear; NULL: unknown */
 
 /* memory.c */
-uint64_t clade__host_memory(void);    /* physical, or the container's limit */
-uint64_t clade__host_available(void); /* now; UINT64_MAX where nobody tells */
+uint64_t clade__host_memory(void);    /* physical memory or the container's limit */
+uint64_t clade__host_available(void); /* currently free; UINT64_MAX if unknown */
 
-/* ---- a device ---- */
-clade__hash clade__info_key(const clade_device_info *info); /* clade__device_key of a device with these texts */
+/* ---- device ---- */
+clade__hash clade__info_key(const clade_device_info *info); /* clade__device_key for a device with these properties */
 struct clade_device {
   clade__ref ref;
-  clade__entry *entry; /* NULL: adopted, or a part of another */
+  clade__entry *entry; /* NULL: adopted or a sub-device */
   clade__facts facts;
   clade__hash key;
   cl_context context;
   cl_device_id id;
-  bool holds_id; /* retained or made by clCreateSubDevices */
-  bool part;     /* made by clCreateSubDevices */
+  bool holds_id; /* retained, or created by clCreateSubDevices */
+  bool part;     /* created by clCreateSubDevices */
 
   atomic_bool lost;
   pthread_mutex_t lost_lock;
   char lost_message[1024];
 
-  pthread_mutex_t lock; /* what is attached */
+  pthread_mutex_t lock; /* protects the attachment */
   void *attachment;
   void (*release_attachment)(void *);
 
   pthread_mutex_t unit_lock;
-  clade_device_info proven; /* the facts', and units or kernels that were asked for; then `info` points here */
+  /* facts.info with the results of unit probes and bundle kernels; `info` points here once it is set */
+  clade_device_info proven;
   _Atomic(const clade_device_info *) info;
-  clade__profile profile; /* under unit_lock */
+  clade__profile profile; /* protected by unit_lock */
 
   pthread_mutex_t queue_lock;
   clade__queue *transfer;
@@ -171,20 +171,20 @@ struct clade_device {
   pthread_mutex_t page_lock;
   struct clade__pages *pages;
 };
-extern pthread_mutex_t clade__devices_lock; /* the entries' `opened` and the counts of devices */
+extern pthread_mutex_t clade__devices_lock; /* protects `opened` of the entries and the devices' reference counts */
 clade_status clade__device_open(clade__entry *entry, clade_device **out);
-/* Releases pooled buffers until `bytes` fit in the budget, or all of them (UINT64_MAX). false: there were none. */
+/* Frees pooled buffers until `bytes` fit into the budget; UINT64_MAX frees all. False: the pool was empty. */
 bool clade__pool_trim(clade_device *device, uint64_t bytes);
-/* The queue without a reference to its device: the device's own. */
+/* A queue that holds no reference to its device, for the device's own use. */
 clade_status clade__queue_make(clade_device *device, bool profile, clade__queue **out);
-/* The device's transfer queue, with the reason where there is none. */
+/* The transfer queue; on failure, the status with a message. */
 clade_status clade__transfer(clade_device *device, clade__queue **out);
 cl_command_queue clade__queue_cl(const clade__queue *queue);
 
-/* ---- pages (pages.c) ---- */
+/* ---- page-aligned transfers (pages.c) ---- */
 enum { CLADE__PAGE = 4096 };
-unsigned char *clade__page_begin(void *memory); /* the first one in it */
-/* Whether the device is to be given other memory than this. */
+unsigned char *clade__page_begin(void *memory); /* first page boundary within */
+/* Whether transfers must go through other memory than this. */
 bool clade__pages_needed(const clade_device *device, const void *host);
 typedef struct clade__pages_move {
   clade_device *device;
@@ -194,12 +194,12 @@ typedef struct clade__pages_move {
   clade__wait wait;
   cl_event *event; /* may be NULL */
 } clade__pages_move;
-/* Both block. */
+/* Blocking. */
 clade_status clade__pages_write(const clade__pages_move *move, const void *from);
 clade_status clade__pages_read(const clade__pages_move *move, void *to);
 void clade__pages_free(clade_device *device);
 
-/* ---- pages of 2 MiB (huge.c) ---- */
+/* ---- 2 MiB pages (huge.c) ---- */
 void clade__huge_pages(clade_device *device, cl_mem memory, size_t bytes);
 
 clade_status clade__info_copy(const clade_device_info *from, clade_device_info *to, const char *function);

@@ -1,4 +1,4 @@
-/* Kernels: making them, their arguments, their limits. */
+/* Kernels: creation, arguments and limits. */
 #include "cl/internal.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint 
   return CLADE_OK;
 }
 
-/* NULL: in other words than OpenCL's. */
+/* NULL: a value that OpenCL does not define. */
 static const char *address_of(cl_kernel_arg_address_qualifier address) {
   switch (address) {
   case CL_KERNEL_ARG_ADDRESS_GLOBAL: return "global ";
@@ -36,7 +36,7 @@ static const char *address_of(cl_kernel_arg_address_qualifier address) {
   }
 }
 
-/* Runtimes of FPGAs tell names, have numbers of their own for where an argument lies, and refuse what else is asked. */
+/* FPGA runtimes report names, use their own address-space values, and refuse other queries. */
 clade_status clade__kernel_get_argument(clade_device *device, cl_kernel kernel, cl_uint index,
                                         clade__kernel_argument *out) {
   cl_kernel_arg_address_qualifier address = CL_KERNEL_ARG_ADDRESS_PRIVATE;

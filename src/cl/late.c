@@ -1,8 +1,8 @@
-/* Late instructions: which there are, and how a compiled text gets them. */
+/* Table of late instructions, and their insertion into compiled text. */
 #include "cl/late.h"
 
 static const clade__late rows[] = {
-    /* wgmma, Hopper's matrix unit: sm_90a has it, and OpenCL's compiler makes programs for sm_90 */
+    /* wgmma, Hopper's matrix unit, needs target sm_90a; NVIDIA's OpenCL compiler targets sm_90 */
     {"//!90a ", ".target ", "sm_90", "sm_90a", 90},
 };
 
@@ -22,7 +22,7 @@ const clade__late *clade__late_find(uint32_t capability, const char *source, siz
   return NULL;
 }
 
-/* Behind the directive, where it names the target that the compiler knows and no other that begins alike. */
+/* Replaces the target behind the directive if it matches exactly, not as a prefix. */
 static const char *name_target(const clade__late *late, const char *at, const char *end, clade__text *out) {
   const size_t directive = strlen(late->directive), compiled = strlen(late->compiled);
   clade__text_add_bytes(out, at, directive);

@@ -1,4 +1,4 @@
-/* Opens OpenCL's loader at the first use, and knows when a process was forked. */
+/* Opens OpenCL's loader at first use, and detects forks. */
 #include "cl/internal.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,8 @@ static bool resolve(void *library) {
 #undef X
   };
   for (size_t i = 0; i < CLADE_COUNT(table); i++) {
-    /* First what the process has already, as if it were linked: tools that are preloaded (oclgrind) stand in front. */
+    /* Symbols already in the process take precedence, as with linking, so that preloaded tools such as oclgrind can
+     * interpose. */
     void *function = dlsym(RTLD_DEFAULT, table[i].name);
     if (!function) function = dlsym(library, table[i].name);
     if (!function) {
@@ -38,7 +39,7 @@ static bool resolve(void *library) {
   return true;
 }
 
-/* The library stays open for good: implementations keep threads. */
+/* The library is never closed, because implementations keep threads. */
 static bool open_locked(void) {
   void *library = NULL;
   error_text[0] = '\0';

@@ -1,11 +1,11 @@
-/* How much memory the machine has, and how much of it is free: what CPU devices live on. */
+/* Total and free memory of the host, which bounds CPU devices. */
 #include "cl/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* The number in a file of one line; `otherwise` when there is none ("max"). */
+/* Reads a number from a one-line file; `otherwise` if it is absent or not a number ("max"). */
 static uint64_t file_number(const char *path, uint64_t otherwise) {
   FILE *file = fopen(path, "re");
   if (!file) return otherwise;

@@ -1,10 +1,10 @@
-/* Devices that take the host's memory by whole pages. What a program gives lies anywhere: it goes by way of pages of
- * ours, a piece at a time. */
+/* Transfers for devices that need page-aligned host memory. Unaligned memory is copied in pieces through an aligned
+ * bounce buffer. */
 #include "cl/internal.h"
 
 enum { PIECE = 1 << 20 };
 
-struct clade__pages { /* in a device's list while nobody uses it */
+struct clade__pages { /* kept in the device's list while unused */
   struct clade__pages *next;
   unsigned char *data;
 };
@@ -45,7 +45,7 @@ void clade__pages_free(clade_device *device) {
   }
 }
 
-/* What is enqueued for one piece waits for the first one's events, and the last one's event covers them all. */
+/* The first piece waits for the given events; the last piece signals `event`. */
 static clade_status write_pieces(const clade__pages_move *m, unsigned char *pages, const unsigned char *from) {
   for (size_t at = 0, n; at < m->bytes; at += n) {
     n = CLADE_MIN(m->bytes - at, (size_t)PIECE);

@@ -1,10 +1,10 @@
-/* Whether a device computes: a tiny kernel is compiled, run and compared. */
+/* Checks that a device computes correctly, with a tiny kernel. */
 #include "cl/internal.h"
 
 enum { ITEMS = 64 };
 
-/* In the code, because what looks for the kernel files lies above this room. Local memory and a barrier are in it: they
- * are what broken drivers get wrong. */
+/* Embedded here, since kernel files belong to a higher module. Uses local memory and a barrier, where broken drivers
+ * fail. */
 static const char source[] = "__kernel void clade_probe(__global int *out, const int a) {\n"
                              "  __local int turn[64];\n"
                              "  const int i = (int)get_local_id(0);\n"

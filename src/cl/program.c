@@ -6,7 +6,7 @@ void clade__program_release(cl_program program) {
   if (program && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseProgram, program);
 }
 
-/* The compiler's words; a failure to get them must not hide the failure to build. */
+/* The build log, or NULL. A failure to fetch it must not hide the build error. */
 static char *build_log(clade_device *device, cl_program program) {
   size_t bytes = 0;
   if (clade__cl.clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes)) return NULL;
@@ -25,7 +25,7 @@ static clade_status build(clade_device *device, cl_program program, const char *
   return clade__cl_error(device, "clBuildProgram", e);
 }
 
-/* Why the binary was not taken. */
+/* Maps the failure of clCreateProgramWithBinary to a status. */
 static clade_status refused(const clade_device *device, cl_int e) {
   clade_status status = clade__cl_error(device, "clCreateProgramWithBinary", e);
   if (!clade__quirk_has(device, CLADE__QUIRK_LINGERS) || (e != CL_OUT_OF_RESOURCES && e != CL_OUT_OF_HOST_MEMORY))
@@ -55,8 +55,7 @@ clade_status clade__program_load(clade_device *device, const void *binary, size_
   return CLADE_OK;
 }
 
-/* A program of an adopted context belongs to all of its devices: which of them is ours, and how large is each binary?
- */
+/* Binaries of a program in an adopted context, which may have several devices: `ours` is this device's index. */
 typedef struct parts {
   size_t n, ours;
   cl_device_id *ids;
@@ -67,7 +66,7 @@ typedef struct parts {
 static clade_status ask_parts(clade_device *device, cl_program program, parts *p) {
   CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_DEVICES, p->n * sizeof *p->ids, p->ids, NULL);
   CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, p->n * sizeof *p->sizes, p->sizes, NULL);
-  /* A program of one device is ours whatever it is called: PoCL names the root device where it means a part of it. */
+  /* A single binary is ours whatever device it reports: PoCL reports the root device for sub-devices. */
   while (p->n > 1 && p->ours < p->n && p->ids[p->ours] != device->id) p->ours++;
   if (p->ours == p->n || p->sizes[p->ours] == 0)
     return CLADE_FAIL(UNSUPPORTED, "device \"%s\" gives no binary of its program", device->facts.label);
@@ -104,8 +103,7 @@ clade_status clade__program_binary(clade_device *device, cl_program program, voi
   return status;
 }
 
-/* The program with its late instructions, where its source has some that the device has: it replaces the one without.
- */
+/* If the source has late instructions that the device supports, rebuilds the program with them and replaces it. */
 static clade_status add_late(clade_device *device, const char *source, size_t length, const char *options,
                              cl_program *program) {
   const clade__late *late = clade__late_find(device->facts.info.compute_capability, source, length);

@@ -1,4 +1,4 @@
-/* In-order queues and what is enqueued into them. Thin: no allocation, and each function is one OpenCL call. */
+/* In-order queues and enqueued commands: thin wrappers, one OpenCL call each, without allocation. */
 #include "cl/internal.h"
 
 struct clade__queue {
@@ -83,7 +83,7 @@ cl_command_queue clade__queue_cl(const clade__queue *queue) { return queue->queu
 
 static const cl_event *events(clade__wait wait) { return wait.n ? wait.events : NULL; }
 
-/* Some implementations die, or compute nonsense, beyond their limits. */
+/* Some implementations crash or compute wrong results beyond their limits. */
 static clade_status check_range(const clade_device *device, cl_uint dims, const size_t *global, const size_t *local) {
   const clade_device_info *info = &device->facts.info;
   uint64_t group = 1;
@@ -110,7 +110,7 @@ clade_status clade__queue_launch(clade__queue *q, cl_kernel kernel, cl_uint dims
   return CLADE_OK;
 }
 
-/* OpenCL refuses commands of zero bytes: what is left of them is their order. */
+/* OpenCL refuses commands of zero bytes; a marker preserves their order. */
 static clade_status nothing(clade__queue *q, bool blocking, clade__wait wait, cl_event *event) {
   cl_event own = NULL;
   if (!event && !blocking) return CLADE_OK;

@@ -1,5 +1,5 @@
-/* The one place where platforms, vendors and devices are known by name: what is peculiar to them and why, the names
- * that a device may be asked for by, and what makes a platform's devices appear. */
+/* The only file that knows platforms, vendors and devices by name: their quirks with reasons, device aliases, and
+ * remedies for platforms without devices. */
 #include "cl/internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char *field(const clade_device_info *info, size_t at) {
   return text ? text : "";
 }
 
-/* A row applies where the field contains the text, whatever its case. */
+/* A row applies if the field contains the text, ignoring case. */
 typedef struct quirk_row {
   clade__quirk quirk;
   size_t at;
@@ -106,7 +106,7 @@ static const char *const flags[] = {
 #undef X
 };
 
-/* Quirks that the environment switches off. */
+/* Quirks that environment variables disable. */
 static const struct {
   clade__quirk quirk;
   const char *variable;
@@ -142,10 +142,11 @@ void clade__quirks_apply(clade__facts *facts) {
   }
 }
 
-/* Names to ask by: of a class, or of whatever has the text in the field. `preferred`: the CPU that is taken first. */
+/* Aliases for device selection: of a device class, or of devices whose field contains the text. `preferred`: the
+ * default CPU. */
 typedef struct alias_row {
   const char *alias;
-  clade_device_class device_class; /* 0: by text */
+  clade_device_class device_class; /* 0: match by text */
   size_t at;
   const char *text;
   bool preferred;
@@ -185,7 +186,7 @@ bool clade__cpu_preferred(const clade_device_info *info) {
   return false;
 }
 
-/* Which platforms' devices run programs of a bundle's target. */
+/* Platforms whose devices run programs of a bundle's target kind. */
 static const struct {
   const char *kind, *platform;
 } target_rows[] = {
@@ -195,7 +196,7 @@ static const struct {
     {"pocl", "Clade emulation"},
 };
 
-/* Some add a description behind the name: "pac_a10 : Intel PAC Platform". */
+/* Some devices append a description to the name: "pac_a10 : Intel PAC Platform". */
 bool clade__target_fits(const char *kind, const char *name, const clade_device_info *info) {
   size_t n = strlen(name);
   if (strncmp(info->name, name, n) != 0 || (info->name[n] && info->name[n] != ' ')) return false;
@@ -204,12 +205,12 @@ bool clade__target_fits(const char *kind, const char *name, const clade_device_i
   return false;
 }
 
-/* Implementations whose compilers were seen to take inline assembly: that of persistent kernels, and with `units` that
- * of units' probes, on processors that have them. Anywhere else it may be an assertion that ends the process: PoCL 5.0
- * with LLVM 16 ends so. Both texts are in the platform's version, with no digit behind them. */
+/* Compilers whose inline assembly was tested: the instructions of persistent kernels and, with `units`, those of
+ * unit probes on processors that have them. Elsewhere inline assembly may fail an assertion and abort, as PoCL 5.0
+ * with LLVM 16 does. Both strings must occur in the platform version, not followed by a digit. */
 static const struct {
   const char *platform, *version, *compiler;
-  bool works, units; /* works: otherwise it ends the process */
+  bool works, units; /* works: false if it aborts the process */
   const char *link;
 } tried[] = {
     {POCL, "PoCL 3.1", "LLVM 15", true, true, "https://packages.debian.org/bookworm/pocl-opencl-icd"},
@@ -249,7 +250,7 @@ static const struct {
     {"Intel", "add the user to the group render, so that /dev/dri can be opened"},
 };
 
-/* What makes a platform end the process that lists its devices. */
+/* Environments in which a platform aborts the process when its devices are listed. */
 static const struct {
   const char *platform, *variable, *reason;
 } deadly[] = {

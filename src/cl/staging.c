@@ -1,13 +1,12 @@
-/* Host memory that a device copies from and to fastest: the device's own, mapped for good, where it has its own memory;
- * else plain pages. */
+/* Host memory for fast transfers: permanently mapped memory of the device if it is no CPU, else heap memory. */
 #include "cl/internal.h"
 
 struct clade__staging {
   clade_device *device;
-  void *data;    /* from a page's beginning on */
-  void *plain;   /* what is freed, where it is plain */
-  void *mapped;  /* what is unmapped, where it is not */
-  cl_mem memory; /* where it is mapped */
+  void *data;    /* page-aligned */
+  void *plain;   /* heap block to free, or NULL */
+  void *mapped;  /* mapping to undo, or NULL */
+  cl_mem memory; /* buffer behind the mapping */
 };
 
 static clade_status make_plain(clade__staging *s, size_t bytes) {
@@ -68,7 +67,7 @@ void clade__staging_free(clade__staging *staging) {
   clade_device *device = staging->device;
   if (staging->memory) {
     clade__queue *queue = clade__device_transfer_queue(device);
-    /* Xilinx' runtime does not hold what it is to unmap: it must have done so before. */
+    /* Xilinx' runtime does not retain the buffer for the unmap command, so finish before releasing it. */
     if (queue &&
         !clade__cl.clEnqueueUnmapMemObject(clade__queue_cl(queue), staging->memory, staging->mapped, 0, NULL, NULL))
       CLADE__UNDO(clFinish, clade__queue_cl(queue));

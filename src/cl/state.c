@@ -1,4 +1,4 @@
-/* What an open device answers: its facts, whether it is still alive, its memory, what is attached to it. */
+/* Accessors of an open device: properties, liveness, memory, attachment. */
 #include "cl/internal.h"
 
 static const char none[] = "the device";
@@ -17,7 +17,7 @@ clade_status clade_device_status(const clade_device *device) {
 clade_status clade_device_get_info(const clade_device *device, clade_device_info *info) {
   if (!device) return CLADE_FAIL(INVALID, "clade_device_get_info: %s is NULL", none);
   clade_device_info all = *clade__device_info(device);
-  clade_device *d = (clade_device *)(uintptr_t)device; /* its lock is no part of what it says */
+  clade_device *d = (clade_device *)(uintptr_t)device; /* const except for its lock */
   pthread_mutex_lock(&d->unit_lock);
   clade__profile_tell(&d->profile, &all);
   pthread_mutex_unlock(&d->unit_lock);
@@ -53,7 +53,7 @@ clade_status clade_device_memory(const clade_device *device, clade_memory_use *u
   if (size < sizeof size || size > 1 << 20)
     return CLADE_FAIL(INVALID, "%s: use->size is %zu; set it to sizeof(clade_memory_use)", function, size);
   CLADE_TRY(clade__fork_check(function));
-  clade_device *d = (clade_device *)device; /* its lock changes, nothing else */
+  clade_device *d = (clade_device *)device; /* const except for its lock */
   pthread_mutex_lock(&d->memory_lock);
   clade_memory_use now = {size, d->used, d->peak, d->allowed, d->pooled};
   pthread_mutex_unlock(&d->memory_lock);

@@ -1,4 +1,4 @@
-/* Tensors on the host and on devices: dense memory with a type. */
+/* Tensors on hosts and devices: dense memory with a type. */
 #include "cl/internal.h"
 
 #include <inttypes.h>
@@ -7,8 +7,8 @@ struct clade_tensor {
   clade__ref ref;
   clade_type type;
   size_t bytes;
-  void *data;            /* on the host */
-  clade__buffer *buffer; /* on a device */
+  void *data;            /* host tensors */
+  clade__buffer *buffer; /* device tensors */
   size_t offset;
 };
 
@@ -35,7 +35,7 @@ static clade_status zero(clade__buffer *buffer) {
   clade__queue *queue;
   CLADE_TRY(clade__transfer(device, &queue));
   if (many) CLADE_TRY(clade__queue_fill(queue, buffer, 0, many, nothing, 16, (clade__wait){0}, NULL));
-  /* The rest, or nothing at all: blocking, so that all is done on return. */
+  /* Blocking even for zero bytes, so that the tensor is complete on return. */
   return clade__queue_write(queue, buffer, many, nothing, bytes - many, true, (clade__wait){0}, NULL);
 }
 
@@ -66,7 +66,7 @@ clade_status clade_tensor_new(clade_device *device, clade_dtype dtype, clade_sha
 
 static clade_status wrap(clade_device *device, cl_mem memory, size_t offset, clade_tensor *t) {
   size_t end, element;
-  CLADE_TRY(clade_dtype_bytes(t->type.dtype, 1, &element)); /* of a block, where elements share one */
+  CLADE_TRY(clade_dtype_bytes(t->type.dtype, 1, &element)); /* bytes of a block if elements share one */
   CLADE_TRY(clade__buffer_adopt(device, memory, &t->buffer));
   size_t has = clade__buffer_bytes(t->buffer);
   if (offset % element)

@@ -1,5 +1,5 @@
-/* The matrix units that processors and GPUs may have: how the host or the device is asked for each, its probe kernel,
- * and what that kernel must give. In the code, because what looks for the kernel files lies above this room. */
+/* Matrix units of CPUs and GPUs: how each is detected, its probe kernel, and the kernel's expected results. Sources
+ * are embedded here, since kernel files belong to a higher module. */
 #include "cl/internal.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <unistd.h>
 #endif
 
-/* ---- the host ---- */
+/* ---- detection on the host ---- */
 enum { LEAF_7_0_B, LEAF_7_0_C, LEAF_7_0_D, LEAF_7_1_A };
-enum { ZMM_STATE = 0xe6, TILE_STATE = 0x60000 }; /* of XCR0: what the operating system keeps for each thread */
+enum { ZMM_STATE = 0xe6, TILE_STATE = 0x60000 }; /* bits of XCR0: register state that the operating system saves */
 
 #ifdef __x86_64__
 static uint32_t feature_word(int leaf) {
@@ -58,8 +58,9 @@ static bool avx512_bf16(const clade__facts *facts, char *why, size_t bytes) {
   return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_1_A, 5), ZMM_STATE, why, bytes);
 }
 
-/* Linux gives a process its larger state where it asks, for all of its threads and for good; not where a thread has a
- * signal stack that is too small for it. So it is asked late, once, and never where the user says no. */
+/* Linux enables AMX's register state on request, for all threads of the process and permanently. The request fails
+ * if a thread has a signal stack that is too small for it. So it is made late, once, and not if CLADE_AMX forbids
+ * it. */
 static int permission; /* 0, or errno */
 static void ask_permission(void) {
 #if defined __linux__ && defined __x86_64__
@@ -94,7 +95,7 @@ static bool amx_bf16(const clade__facts *facts, char *why, size_t bytes) {
   return amx(has(LEAF_7_0_D, 22), why, bytes);
 }
 
-/* ---- the device ---- */
+/* ---- detection on the device ---- */
 static bool ptx(const clade__facts *facts, char *why, size_t bytes) {
   enum { LEAST = 80 }; /* mma of bf16 and tf32, cp.async */
   if (!facts->info.compute_capability)
@@ -105,7 +106,7 @@ static bool ptx(const clade__facts *facts, char *why, size_t bytes) {
   return facts->info.compute_capability >= LEAST;
 }
 
-/* Later ones lack it. */
+/* Hopper only: later architectures lack wgmma. */
 static bool wgmma(const clade__facts *facts, char *why, size_t bytes) {
   enum { HOPPER = 90 };
   const uint32_t capability = facts->info.compute_capability;
@@ -116,7 +117,7 @@ static bool wgmma(const clade__facts *facts, char *why, size_t bytes) {
   return capability == HOPPER;
 }
 
-/* ---- what they must give: words hold four bytes, or two bf16 that are small whole numbers ---- */
+/* ---- expected results: a word holds four bytes or two bf16 that are small integers ---- */
 static int32_t byte_of(uint32_t word, int i, bool sign) {
   uint32_t byte = word >> 8 * i & 0xffu;
   return sign && byte > 127 ? (int32_t)byte - 256 : (int32_t)byte;
@@ -142,7 +143,7 @@ static uint32_t dot_bf16(uint32_t sum, uint32_t a, uint32_t b) {
   return sum;
 }
 
-/* ---- vectors of sixteen words: two products after each other ---- */
+/* ---- vectors of 16 words: two dependent products ---- */
 #define VECTOR_PROBE(instruction, type, start)                                               \
   "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"                \
   "  " type "16 c = " start ";\n"                                                            \
@@ -159,7 +160,7 @@ static void want_vector(const uint32_t *in, uint32_t *out, dot_fn *dot, bool zer
 static void want_vnni(const uint32_t *in, uint32_t *out) { want_vector(in, out, dot_u8, false); }
 static void want_avx512_bf16(const uint32_t *in, uint32_t *out) { want_vector(in, out, dot_bf16, true); }
 
-/* ---- tiles: whole ones, then 5 x 7 results of 3 words ---- */
+/* ---- tiles: a full one, then one of 5 x 7 results from 3 words ---- */
 #define TILE_PROBE(whole, part, start)                                                                    \
   "#define TILE(t, rows, words) cfg[16 + 2 * t] = 4 * (words), cfg[48 + t] = (rows)\n"                    \
   "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"                             \
@@ -201,8 +202,8 @@ static void want_amx_int8(const uint32_t *in, uint32_t *out) { want_tiles(in, ou
 static void want_amx_bf16(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_bf16, dot_bf16, true); }
 
 /* ---- warps ---- */
-/* Products of 16 x 16 results from tiles of 16 lines of 8 words, the last two of which are not copied. Turns: bf16,
- * bf16 whose second tile lies across the inner axis, f16 (the same bits), tf32 (a word's upper half). */
+/* Products of 16 x 16 results from tiles of 16 rows of 8 words, the last two of which are not copied. Turns: bf16;
+ * bf16 with the second operand transposed; f16 (the same bits); tf32 (upper half of a word). */
 enum { WARP = 32, WARP_TURNS = 4, ACROSS = 1, F16 = 2, TF32 = 3 };
 static const char warp_probe[] =
     "#define LOAD(to, from, turned) \\\n"
@@ -251,7 +252,7 @@ static float f16_of(uint32_t word, int i) {
   float size = bits & 0x7fffu ? ldexpf((float)(1024 + (bits & 1023u)), (int)(bits >> 10 & 31u) - 25) : 0;
   return bits >> 15 ? -size : size;
 }
-/* Element k of a line of 8 words. */
+/* Element k of a row of 8 words. */
 static float element_of(const uint32_t *line, int k, int turn) {
   if (turn == TF32) return half_of(line[k], 1);
   return turn == F16 ? f16_of(line[k / 2], k % 2) : half_of(line[k / 2], k % 2);
@@ -272,10 +273,9 @@ static void want_ptx(const uint32_t *in, uint32_t *out) {
 }
 
 /* ---- warpgroups ---- */
-/* 64 x 128 results from 64 steps of the inner axis. Operands are the halves of `in`, over and over, each time shifted
- * by 17; the right operand's begin at number 500. Turns: bf16 along the inner axis; bf16 across it; the left operand
- * across and the right one along; f16 along. A work-item has 64 results, and tells two sums of 32 of them, whose
- * weights go from one to four. */
+/* 64 x 128 results with K = 64. Operands repeat the halves of `in`, each time shifted by 17; the right operand
+ * starts at element 500. Turns: bf16 with both operands K-major; bf16 with both transposed; left transposed, right
+ * K-major; f16 K-major. Each work-item has 64 results and writes two sums of 32 of them with weights 1 to 4. */
 enum { WARPGROUP = 128, GROUP_TURNS = 4, GROUP_STEPS = 64 };
 #define GROUP_F4(i)   "\"+f\"(d[" #i "]), \"+f\"(d[" #i " + 1]), \"+f\"(d[" #i " + 2]), \"+f\"(d[" #i " + 3])"
 #define GROUP_F16(i)  GROUP_F4(i) ", " GROUP_F4(i + 4) ", " GROUP_F4(i + 8) ", " GROUP_F4(i + 12)
@@ -353,8 +353,9 @@ static void want_wgmma(const uint32_t *in, uint32_t *out) {
     }
 }
 
-/* ---- how workers of a persistent kernel wait ---- */
-/* The system call is sched_yield: where there are more threads than processors, who is waited for needs this one. */
+/* ---- waiting instructions of persistent kernels ---- */
+/* The system call is sched_yield: with more threads than processors, the thread waited for needs this one's
+ * processor. */
 #define WAITING                                                       \
   "#define CLADE_PAUSE __asm__ volatile(\"pause\" ::: \"memory\");\n" \
   "#define CLADE_YIELD long r = 24; __asm__ volatile(\"syscall\" : \"+a\"(r) : : \"rcx\", \"r11\", \"memory\");\n"

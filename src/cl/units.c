@@ -1,12 +1,12 @@
-/* The gate before matrix units: the processor or GPU has it, the operating system allows it, and a probe kernel
- * computes right with it on the device. */
+/* Validation of matrix units: the hardware has it, the operating system allows it, and a probe kernel computes
+ * correctly on the device. */
 #include "cl/internal.h"
 
 #include <stdio.h>
 
 bool clade__units_imitated, clade__units_assumed;
 
-/* Bytes of any value; or numbers from -8 to 8, whose sums of products floats hold exactly. */
+/* Bytes of any value, or bf16 integers from -8 to 8, whose sums of products are exact in f32. */
 static void fill(const clade__unit_row *row, uint32_t *in) {
   uint32_t x = 12345;
   for (int i = 0; i < CLADE__UNIT_WORDS; i++) {
@@ -91,7 +91,7 @@ bool clade__unit_pass(clade_device *device, const clade__unit_row *row, clade__u
   if (clade__quirk_has(device, CLADE__QUIRK_NO_ASM)) reason = "inline assembly ends the process there";
   if (info->device_class != row->on) reason = "devices of this class do not have it";
   if (reason) snprintf(why, bytes, "%s", reason);
-  /* what the processor or GPU lacks is told before what else is in the way */
+  /* missing hardware is reported before other reasons */
   char lack[256];
   if (!clade__units_assumed && !row->there(&device->facts, lack, sizeof lack)) {
     snprintf(why, bytes, "%s", lack);
@@ -100,7 +100,7 @@ bool clade__unit_pass(clade_device *device, const clade__unit_row *row, clade__u
   return !reason && prober(device, row, why, bytes) == CLADE__UNIT_YES;
 }
 
-/* ---- what is known of a device's units ---- */
+/* ---- recorded results ---- */
 static clade_status refused(clade_unit_info *unit, const char *why) {
   char text[640];
   snprintf(text, sizeof text, "%s: %s", unit->name, why);
