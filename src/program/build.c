@@ -1,7 +1,7 @@
-/* Compiling: requests with the same options together, and who is at fault where that fails. */
+/* Compiles requests with equal options as one program, and finds the failing kernel if that does not build. */
 #include "program/parts.h"
 
-enum { BATCH = 40 }; /* kernels per program: what a later process loads for one of them stays small */
+enum { BATCH = 40 }; /* kernels per program; bounds what a later process must load to get one of them */
 
 typedef struct batch {
   const clade__request *requests[BATCH];
@@ -28,7 +28,7 @@ static clade_status describe(const clade__store *store, const clade__request *r,
   return status;
 }
 
-/* Without warnings: some implementations print how many there were, and a library does not print. */
+/* -w: some implementations print the number of warnings, and a library must not print. */
 static clade_status build(clade__store *store, const clade__text *text, bool lean, const char *options,
                           cl_program *program, char **log) {
   clade__text all = {0};
@@ -65,7 +65,8 @@ fail:
 
 static clade_status compile_each(clade__store *store, const batch *b) {
   for (size_t i = 0; i < b->n; i++) {
-    batch one = {.requests = {b->requests[i]}, .keys = {b->keys[i]}, .n = 1}; /* not lean: that failed before */
+    /* Not lean: the lean build has failed already. */
+    batch one = {.requests = {b->requests[i]}, .keys = {b->keys[i]}, .n = 1};
     CLADE_TRY(compile(store, &one));
   }
   clade__log(CLADE_LOG_WARNING, "%s: %zu kernels compile one by one, but not together",
@@ -74,8 +75,8 @@ static clade_status compile_each(clade__store *store, const batch *b) {
   return CLADE_OK;
 }
 
-/* The next requests that lack an entry and share the first one's options. Users' own kernels may call whatever they
- * like. */
+/* Collects requests without an entry that share the first one's options. Users' kernels are not built lean, since
+ * they may call any builtin. */
 static void gather(const clade__store *store, size_t n, const clade__wanted *wanted, batch *b) {
   b->n = 0;
   for (size_t i = 0; i < n && b->n < BATCH; i++) {

@@ -1,4 +1,4 @@
-/* A bundle's program on its device: created, and its kernels compared with what the manifest tells of them. */
+/* Loads a bundle's program and compares its kernels with the manifest. */
 #include <time.h>
 
 #include "program/bundles.h"
@@ -13,7 +13,7 @@ static clade_status check_group(clade_device *device, cl_kernel kernel, const cl
   return CLADE_OK;
 }
 
-/* Where the implementation tells them: few keep all of it in binaries. */
+/* Compares if the implementation reports a value: few keep all argument information in binaries. */
 static bool same(const char *is, const char *told) { return !*is || strcmp(is, told) == 0; }
 
 static clade_status check_argument(clade_device *device, cl_kernel kernel, size_t index,
@@ -52,7 +52,8 @@ static clade_status try_kernels(clade_device *device, cl_program program, const 
   return CLADE_OK;
 }
 
-/* A device that had another program may give that up a moment after its last launch: it is asked for half a second. */
+/* Retries for half a second if the device had another program, which some runtimes release only a moment after its
+ * last launch. */
 static clade_status load_patiently(clade_device *device, const clade__bundle *bundle, cl_program *out) {
   enum { TRIES = 10 };
   const int tries = clade__programmed_times(device) > 1 ? TRIES : 1;

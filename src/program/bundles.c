@@ -1,4 +1,4 @@
-/* Which bundle is a device's: the directories that are looked into, and what is said of those that are not taken. */
+/* Finds the bundles for a device in the search path, and reports why others were refused. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct search {
   clade__bundle_set *out;
   clade_bundle_policy policy;
   clade__keys keys;
-  clade_status refused; /* of the first that was not taken for another reason than its target */
+  clade_status refused; /* first refusal for a reason other than the target */
   int n_told;
   clade__text told, places;
 } search;
@@ -25,7 +25,7 @@ static const char *variable(const char *name) {
   return value && *value ? value : NULL;
 }
 
-/* ---- one bundle ---- */
+/* ---- checking a bundle ---- */
 clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_info *info) {
   const clade__manifest *m = &bundle->manifest;
   const char *kind = clade__target_names[m->target.kind];
@@ -37,8 +37,8 @@ clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_
                     info->name, info->platform);
 }
 
-/* Images may have hundreds of megabytes: one that says that it is for another device is not read. What it says
- * otherwise counts only once all of it was checked. */
+/* Images can have hundreds of megabytes, so one whose header names another device is not read. Other header fields
+ * are trusted only after the whole file was verified. */
 static clade_status take(search *s, const char *path, clade__bundle *bundle, bool *other_target) {
   CLADE_TRY(clade__bundle_safe(path));
   clade_status status = clade__bundle_peek(path, bundle);
@@ -61,7 +61,7 @@ static const clade__bundle_kernel *shared_kernel(const clade__manifest *a, const
   return NULL;
 }
 
-/* Beside those that were found already. */
+/* Adds the bundle to those found in other files. */
 static clade_status add(search *s, const clade__bundle *bundle) {
   clade__bundle_set *set = s->out;
   for (size_t i = 0; i < set->n; i++) {
@@ -81,7 +81,7 @@ static clade_status add(search *s, const clade__bundle *bundle) {
   return CLADE_OK;
 }
 
-/* What is refused is told at the end, where nothing else fits; a lack of memory ends the search. */
+/* Refusals are reported at the end, if no bundle fits. Only lack of memory ends the search. */
 static clade_status consider(search *s, const char *path) {
   clade__bundle bundle = {0};
   bool other_target = false;
@@ -98,7 +98,7 @@ static clade_status consider(search *s, const char *path) {
   return CLADE_OK;
 }
 
-/* ---- the places ---- */
+/* ---- searching ---- */
 static bool is_bundle_name(const char *name) {
   size_t n = strlen(name);
   return *name != '.' && n > 7 && strcmp(name + n - 7, ".bundle") == 0;
@@ -142,7 +142,7 @@ static clade_status consider_all(search *s, const char *place, DIR *dir) {
   return status;
 }
 
-/* A place is a bundle, or a directory of those that are called *.bundle. */
+/* A place is a bundle file, or a directory of files named *.bundle. */
 static clade_status search_place(search *s, const char *place) {
   char *manifest;
   struct stat st;
@@ -152,13 +152,13 @@ static clade_status search_place(search *s, const char *place) {
   clade__free(manifest);
   if (bundle) return consider(s, place);
   DIR *dir = opendir(place);
-  if (!dir) return CLADE_OK; /* few have all of them */
+  if (!dir) return CLADE_OK; /* most of the usual directories do not exist */
   clade_status status = consider_all(s, place, dir);
   closedir(dir);
   return status;
 }
 
-/* The first place that has one decides. */
+/* The first place that has a matching bundle is used. */
 static clade_status search_path(search *s, const char *path) {
   char *own = clade__copy_text(path), *rest = own;
   clade_status status = own ? CLADE_OK : CLADE_NO_MEMORY;
@@ -182,7 +182,7 @@ static clade_status usual_path(clade__text *path) {
   return path->failed ? CLADE_NO_MEMORY : CLADE_OK;
 }
 
-/* ---- the policy ---- */
+/* ---- policy ---- */
 static clade_status read_policy(search *s) {
   const clade__settings *told = clade__settings_get();
   const char *policy = variable("CLADE_BUNDLE_POLICY"),

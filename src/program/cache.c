@@ -1,4 +1,4 @@
-/* Keeping house in the program cache: stale files, eviction, counting, clearing. */
+/* Maintenance of the program cache: stale files, eviction, statistics, clearing. */
 #include "program/parts.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static bool ends(const char *text, const char *end) {
   return n > m && !strcmp(text + n - m, end);
 }
 
-/* Only names that the cache gives: whatever else lies there is not its own. */
+/* Matches only file names that the cache generates; other files are left alone. */
 static bool ours(const char *name, item *out) {
   out->temporary = !strncmp(name, "tmp.", 4);
   out->binary = ends(name, ".bin");
@@ -61,7 +61,7 @@ static clade_status list(const clade__cache *cache, items *out) {
   return status;
 }
 
-/* For house-keeping, which may wait for another time. */
+/* For maintenance: a failure is logged, and the work is skipped. */
 static bool listed(const clade__cache *cache, items *out) {
   if (list(cache, out) == CLADE_OK) return true;
   clade__log(CLADE_LOG_WARNING, "%s: nothing was cleared away", clade_last_error());
@@ -88,7 +88,7 @@ void clade__cache_evict(const clade__cache *cache) {
   if (!listed(cache, &all)) return;
   for (size_t i = 0; i < all.n; i++) total += all.at[i].bytes;
   if (total > cache->limit) {
-    /* Some room beyond, so that not every write has to evict. The newest stays whatever its size. */
+    /* Evict to below the limit, so that not every write evicts. The newest binary stays whatever its size. */
     uint64_t aim = cache->limit - cache->limit / 4;
     qsort(all.at, all.n, sizeof *all.at, by_age);
     for (size_t i = 0; i + 1 < all.n && total > aim; i++)

@@ -1,4 +1,4 @@
-/* The directory of the program cache: where it is, whether it is safe, and the lock across processes. */
+/* The program cache's directory: location, permission checks, and a lock across processes. */
 #include "program/parts.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static const char *variable(const char *name) {
   return value && *value ? value : NULL;
 }
 
-/* What the program asks for, or else the environment. */
+/* clade_init's setting precedes the environment. */
 static const char *given_path(void) {
   const char *given = clade__settings_get()->cache_dir;
   return given && *given ? given : variable("CLADE_CACHE_DIR");
@@ -45,14 +45,14 @@ clade_status clade__cache_path(char **path) {
   return clade__text_take(&text, path);
 }
 
-/* The directories on the way as well, for the user alone. */
+/* Creates missing parents too, accessible to the user only. */
 static clade_status make(char *path) {
   for (char *slash = path + 1;; slash++) {
     slash = strchr(slash, '/');
     if (slash) *slash = '\0';
     int failed = mkdir(path, 0700) && errno != EEXIST ? errno : 0;
     if (slash) *slash = '/';
-    /* One that is there may forbid writing into it, or be on a disk that does: what counts is the last one. */
+    /* Only the result for the last directory counts: existing parents may be read-only. */
     if (!slash) return failed ? CLADE_FAIL(IO, "program cache: cannot make %s: %s", path, strerror(failed)) : CLADE_OK;
   }
 }
@@ -117,7 +117,7 @@ static int lockable(const clade__cache *cache) {
   int fd = -1;
   if (cache && cache->dir >= 0) {
     fd = openat(cache->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    if (fd < 0) fd = openat(cache->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a disk that is read-only */
+    if (fd < 0) fd = openat(cache->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* the file system is read-only */
   }
   const char *home = variable("HOME");
   if (fd < 0 && home) fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -127,7 +127,7 @@ static int lockable(const clade__cache *cache) {
 int clade__cache_lock(const clade__cache *cache) {
   int fd = lockable(cache);
   if (fd < 0) return -1;
-  /* Not a blocking call: whoever holds the lock may have been stopped, and nobody may hang for that. */
+  /* Poll instead of blocking: the lock's owner may be a stopped process. */
   long waited = 0, step = 1;
   while (flock(fd, LOCK_EX | LOCK_NB)) {
     if ((errno != EWOULDBLOCK && errno != EINTR) || waited > LOCK_SECONDS * 1000L) {
@@ -135,7 +135,7 @@ int clade__cache_lock(const clade__cache *cache) {
       close(fd);
       return -1;
     }
-    clade__writers_hurry(); /* it may be another device of this process that holds it */
+    clade__writers_hurry(); /* another device of this process may own it */
     nanosleep(&(struct timespec){0, step * 1000000L}, NULL);
     waited += step;
     if (step < 16) step *= 2;
@@ -145,6 +145,6 @@ int clade__cache_lock(const clade__cache *cache) {
 
 void clade__cache_unlock(int lock) {
   if (lock < 0) return;
-  flock(lock, LOCK_UN); /* a copy that a child inherited must not keep it */
+  flock(lock, LOCK_UN); /* unlock explicitly: a child may have inherited a copy of the descriptor */
   close(lock);
 }

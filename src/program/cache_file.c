@@ -1,4 +1,4 @@
-/* Files of the program cache: nothing of them is used before every byte was checked, nothing is written by halves. */
+/* Files of the program cache: fully verified before use, written atomically. */
 #include "program/parts.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@ enum { VERSION = 2 };
 typedef struct header {
   char magic[8];
   uint32_t version, kind;
-  uint64_t bytes; /* of what follows */
+  uint64_t bytes; /* of the payload */
   clade__hash device, payload;
-  clade__hash self; /* of all before */
+  clade__hash self; /* hash of the fields above */
 } header;
 _Static_assert(sizeof(header) == CLADE__CACHE_HEADER, "the header has no padding");
 
@@ -62,7 +62,7 @@ void clade__cache_file_name(clade__cache_kind kind, clade__hash name, char text[
   snprintf(text, CLADE__CACHE_NAME, "%s.%s", clade__hash_text(name, hex), suffixes[kind]);
 }
 
-/* All of a file of known size; what was asked for beyond its end is an error too. */
+/* Reads exactly `bytes`; a shorter file is an error. */
 static bool read_all(int fd, char *to, size_t bytes) {
   for (size_t at = 0; at < bytes;) {
     ssize_t n = read(fd, to + at, bytes - at);
@@ -88,7 +88,7 @@ static clade_status read_open(int fd, uint64_t least, uint64_t most, clade__cach
   return read_all(fd, out->file, out->bytes) ? CLADE_OK : CLADE_FAIL(IO, "%s", strerror(errno));
 }
 
-/* Of the cache's own making, between `least` and `most` bytes; what is in it is for the caller to check. */
+/* Reads a file of the cache's own, with a size between `least` and `most`. The caller verifies its contents. */
 static clade_status fetch(const clade__cache *cache, const char *file, uint64_t least, uint64_t most,
                           clade__cache_blob *out) {
   *out = (clade__cache_blob){0};
@@ -159,7 +159,7 @@ clade_status clade__cache_replace(const clade__cache *cache, const char *file, c
     unlinkat(cache->dir, temporary, 0);
     return CLADE_FAIL(IO, "program cache: cannot write %s/%s: %s", cache->path, file, strerror(error));
   }
-  fsync(cache->dir); /* only the name may be lost */
+  fsync(cache->dir); /* without it, a crash can lose the name, but not the contents */
   return CLADE_OK;
 }
 

@@ -1,4 +1,4 @@
-/* A device's index: from requests to the binaries that hold their kernels. */
+/* A device's index: maps requests to the binaries that hold their kernels. */
 #include "program/parts.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* The program cache, for users: where it is, and emptying it. */
+/* The program cache in the public API: location and clearing. */
 #include "program/cache.h"
 
 clade_status clade_cache_path(char *path, size_t size) {

@@ -1,8 +1,8 @@
-/* CLBlast: products, and convolutions by products. It compiles a routine's kernels when that is first called. */
+/* CLBlast: products, and convolutions as products. It compiles a routine's kernels at the first call. */
 #include "cl/foreign.h"
 #include "program/libraries.h"
 
-enum { ROW_MAJOR = 101, NO = 111, YES = 112, CROSS_CORRELATION = 151 }; /* of its headers */
+enum { ROW_MAJOR = 101, NO = 111, YES = 112, CROSS_CORRELATION = 151 }; /* from CLBlast's headers */
 
 static int (*gemm)(int layout, int trans_a, int trans_b, size_t m, size_t n, size_t k, float alpha, cl_mem a,
                    size_t a_at, size_t a_ld, size_t a_stride, cl_mem b, size_t b_at, size_t b_ld, size_t b_stride,
@@ -47,7 +47,7 @@ static clade_status convolve(const clade_library_call *call) {
   return clade__foreign_check(call->device, "CLBlastSconvgemm", code);
 }
 
-/* ---- preparing: the smallest work has it compile all that the routine may need ---- */
+/* ---- preparation: a tiny call compiles all kernels that the routine may need ---- */
 static clade_status try_out(clade_device *device, clade_status (*call)(const clade_library_call *), const void *work) {
   clade__queue *queue = NULL;
   clade__buffer *buffer[3] = {NULL};

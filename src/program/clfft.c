@@ -1,8 +1,8 @@
-/* clFFT: a plan for each step, made when the func is compiled. */
+/* clFFT: one plan per step, created when the func is compiled. */
 #include "cl/foreign.h"
 #include "program/libraries.h"
 
-enum { SINGLE = 1, ONE_DIMENSION = 1, OUT_OF_PLACE = 2, FORWARD = -1, BACKWARD = 1 }; /* headers' */
+enum { SINGLE = 1, ONE_DIMENSION = 1, OUT_OF_PLACE = 2, FORWARD = -1, BACKWARD = 1 }; /* from clFFT's headers */
 enum { INTERLEAVED = 1, HERMITIAN_INTERLEAVED = 3, REAL = 5 };
 typedef size_t plan_handle;
 typedef struct version {
@@ -47,8 +47,8 @@ const char *clade__clfft_missing(void) { return clade__foreign_missing(&library)
 
 #define TRY(device, function, ...) CLADE_TRY(clade__foreign_check(device, #function, function(__VA_ARGS__)))
 
-/* ---- the library as a whole ----
- * It lives while there are plans: what it keeps beyond, it gives back after OpenCL is gone. */
+/* ---- life cycle of the library ----
+ * Set up while plans exist: otherwise clFFT releases its objects after OpenCL is gone. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int plans;
 
@@ -67,8 +67,8 @@ static void leave(void) {
 /* ---- plans ---- */
 static size_t spectrum(const clade__clfft_transform *w) { return w->real ? w->n / 2 + 1 : w->n; }
 
-/* A plan has one distance from each of its rows to the next: an axis between others is transformed for each of those
- * before it. */
+/* A plan has one distance between consecutive rows, so a transform along an inner axis is executed once per index of
+ * the outer axes. */
 size_t clade__clfft_parts(const clade__clfft_transform *w, size_t bytes[2]) {
   const size_t parts = w->inner > 1 ? w->outer : 1, rows = w->inner * w->outer / parts;
   bytes[0] = rows * w->n * (w->real ? 1 : 2) * sizeof(float);
@@ -129,7 +129,7 @@ static void release(void *state) {
   clade__free(state);
 }
 
-/* ---- executing ---- */
+/* ---- execution ---- */
 static clade_status execute(const clade_library_call *call, size_t part, const size_t bytes[2], cl_mem room,
                             cl_event *event) {
   const clade__clfft_transform *w = call->work;
@@ -146,7 +146,7 @@ static clade_status execute(const clade_library_call *call, size_t part, const s
   return status;
 }
 
-/* The queue is in order: the last one's end is that of all. */
+/* The queue is in order, so the last part's event covers all. */
 static clade_status enqueue(const clade_library_call *call) {
   const clade__clfft_transform *w = call->work;
   size_t bytes[2], parts = clade__clfft_parts(w, bytes);

@@ -1,4 +1,4 @@
-/* The table of known answers: numbers that are exact, mostly, and small enough to be followed by hand. */
+/* Known answers of bundle kernels: small values, exact in most cases, that can be checked by hand. */
 #include "program/known.h"
 
 #include <stdint.h>
@@ -12,11 +12,11 @@
 #define NONE4  I(0, 0, 0, 0)
 #define NONE8  I(0, 0, 0, 0, 0, 0, 0, 0)
 #define NONE16 F(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-/* Instructions of an elementwise program: a function's number, and the numbers of its operands. */
+/* Encoding of an elementwise program: function number and operand numbers. */
 #define OF(function, a, b) ((function) | (a) << 11 | (b) << 15)
 enum { ADD = 160, MUL = 162, RELU = 1, RESULT0 = 8 };
 
-/* (1 2 3; 4 5 6) (1 -1; 2 0; 3 1) = (14 2; 32 2); twice that, with (-30 1) added, and nothing below 0 */
+/* (1 2 3; 4 5 6) (1 -1; 2 0; 3 1) = (14 2; 32 2); then doubled, (-30 1) added, and ReLU. */
 #define PRODUCT                                                                                          \
   I(1, 1, 2, 1, 1, 2, 3, 2), I(1, 3, 1, OPERANDS), I(0, 0, 3, 0, 1, 0, 0, 0), I(0, 0, 0, 0, 2, 1, 0, 0), \
       I(0, 1, 0, 1, 1, 0, 0, 1)
@@ -57,7 +57,7 @@ static const clade__known_value eltwise[] = {
 static const clade__known_value eltwise_i64[] = {
     L(7, INT64_C(1) << 40), L(3), L(21, INT64_C(3) << 40), I(2), I(1), I(0), I(MUL)};
 
-/* the larger of each square of (1 2 3 4; 5 6 7 8) */
+/* maximum of each 2 x 2 square of (1 2 3 4; 5 6 7 8) */
 static const clade__known_value pool2d[] = {F(1, 2, 3, 4, 5, 6, 7, 8), F(6, 8), I(1, 2, 4, 1, 2, 2, 2, 0),
                                             I(2, 1, 0, 1, 2, 1, 0, 1), I(1)};
 static const clade__known_value pool2d_grad[] = {F(1, 2, 3, 4, 5, 6, 7, 8),   F(10, 20),
@@ -73,11 +73,11 @@ static const clade__known_value cross_entropy_grad[] = {F(0, 0), I(1), F(0, 1), 
                                                         I(1),    I(2), I(0),    F(0), I(0), I(0)};
 static const clade__known_value reduce[] = {
     F(1, 2, 3, 4), F(3, 7), I(2), I(1, 1, 1, 2, 1, 1, 1, 2), I(0, 0, 0, 2, 0, 0, 0, 1), I(0), F(1)};
-/* gradient descent: (1 1) - 0.5 (2 4) */
+/* SGD: (1 1) - 0.5 (2 4) */
 static const clade__known_value update[] = {F(0.5f), L(1), F(1), F(1), F(2, 4), F(1, 1), F(0, -1),
                                             F(0),    F(0), F(0), F(0), I(2),    I(0),    F(100, 0, 0, 0, 0, 0, 0, 0)};
 
-/* (1 2 3 4), of mean 2.5 and variance 1.25, weight 2 and bias 1: two samples, one channel, two pixels */
+/* (1 2 3 4) with mean 2.5 and variance 1.25, weight 2 and bias 1: two samples, one channel, two pixels */
 static const clade__known_value batch_norm[] = {
     F(1, 2, 3, 4), F(2),           F(1),     F(0),        F(1), F(-1.68328157f, 0.10557281f, 1.89442719f, 3.68328157f),
     F(2.5f),       F(0.89442719f), F(1.25f), F(4 / 3.0f), I(2), I(1),

@@ -1,4 +1,4 @@
-/* Known answers: of kernels of fpga/interface.def, operands and what they must give. */
+/* Known answers: operands and expected results of the kernels in fpga/interface.def. */
 #ifndef CLADE_KNOWN_H
 #define CLADE_KNOWN_H
 
@@ -9,10 +9,10 @@ typedef struct clade__known_value {
   size_t bytes;
 } clade__known_value;
 
-/* A value for each TENSOR and VALUE of the kernel's list, in its order. Of a tensor that is written it is what must
- * stand there afterwards, where zeros were before. */
+/* One value per TENSOR and VALUE of the kernel, in order. For an output tensor, it is the expected result; the
+ * tensor is zeroed before. */
 typedef struct clade__known {
-  const char *kernel; /* NULL ends the table */
+  const char *kernel; /* NULL: end of table */
   const clade__known_value *values;
   size_t n;
 } clade__known;

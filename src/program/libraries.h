@@ -1,17 +1,17 @@
-/* Other OpenCL libraries that Clade can leave work to, where the user names them (CLADE_LIBRARIES, clade_init's
- * .libraries): CLBlast for products and convolutions, clFFT for transforms. They are opened when first asked for, and
- * what they are told is data, so that nobody above needs their headers or OpenCL's. */
+/* External OpenCL libraries, enabled by CLADE_LIBRARIES or clade_init(.libraries): CLBlast for products and
+ * convolutions, clFFT for transforms. They are opened at first use. Work is described as data, so that callers need
+ * neither their headers nor OpenCL's. */
 #ifndef CLADE_LIBRARIES_H
 #define CLADE_LIBRARIES_H
 
 #include <clade/op.h>
 
-/* NULL, or why the library is not used: a text that lasts. */
+/* NULL if the library can be used, else the reason, which stays valid. */
 const char *clade__clblast_missing(void);
 const char *clade__clfft_missing(void);
 
 /* ---- CLBlast; operands: a, b, result ---- */
-/* Row by row; `ld` is how long a row of the stored matrix is, `stride` how far apart the batch's are. */
+/* Row-major; `ld` is the length of a stored row, `stride` the distance between matrices of the batch. */
 typedef struct clade__clblast_product {
   size_t m, n, k, batches, ld[2], stride[2];
   bool trans[2];
@@ -26,14 +26,14 @@ typedef struct clade__clblast_conv {
 extern const clade_library clade__clblast_convgemm;
 
 /* ---- clFFT; operands: x, result, workspace ---- */
-/* Complex values to complex ones, or real ones to the first n / 2 + 1 of their spectrum, out of place, along an axis of
- * n whose neighbors are `inner` values apart, `outer` times `inner` of them. */
+/* Out-of-place transform along an axis of length n: complex to complex, or real to the first n / 2 + 1 values of the
+ * spectrum. Consecutive elements are `inner` values apart; there are `outer` times `inner` transforms. */
 typedef struct clade__clfft_transform {
-  size_t n, inner, outer, room; /* room: bytes of the workspace */
+  size_t n, inner, outer, room; /* room: workspace in bytes */
   bool real, inverse;
-  float scale; /* of each result */
+  float scale; /* multiplies each result */
 } clade__clfft_transform;
-/* In how many parts it is executed, one after the other; the bytes of a part of x and of the result. */
+/* Number of parts that are executed one after the other; the bytes of x and of the result per part. */
 size_t clade__clfft_parts(const clade__clfft_transform *w, size_t bytes[2]);
 extern const clade_library clade__clfft;
 

@@ -1,4 +1,4 @@
-/* Programs from the cache: verified, loaded, and only then believed. */
+/* Loads programs from the cache after verifying them. */
 #include "program/parts.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 enum { TOUCH_SECONDS = 3600 };
 
-/* Eviction goes by the time of the last use; an hour is near enough and spares the disk. */
+/* Updates the time of last use, which eviction goes by. A precision of an hour saves writes. */
 static void touch(const clade__cache *cache, clade__hash binary) {
   char file[CLADE__CACHE_NAME];
   struct stat st;
@@ -34,8 +34,8 @@ static clade_status load(clade__store *store, clade__hash binary, const char *op
   return clade__store_add_program(store, program, binary, at);
 }
 
-/* The program that a binary became. *at is `refused` where it did not: asked once in a pass, and again in the next one,
- * for by then another process may have mended it. */
+/* The program loaded from a binary; *at is `refused` if it failed to load. A failure is remembered for one pass
+ * only: by the next, another process may have replaced the file. */
 static clade_status program_of(clade__store *store, clade__hash binary, const char *options, size_t refused,
                                size_t *at) {
   if (clade__map_get(&store->by_binary, binary, at) && (*at < store->n_programs || *at == refused)) return CLADE_OK;

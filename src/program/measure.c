@@ -1,4 +1,4 @@
-/* Measuring a device: a copy, multiply-adds, launches, and how much static local memory really runs. */
+/* Measures a device: memory bandwidth, multiply-adds, launch time, and usable static local memory. */
 #include "program/measure.h"
 
 #include <stdio.h>
@@ -7,20 +7,20 @@
 #include "program/parts.h"
 
 enum { SAMPLES = 5, LEAST_SAMPLES = 3, LAUNCHES = 64, COPY_BYTES = 64 << 20, LEAST_COPY = 1 << 20 };
-static const double LEAST_SECONDS = 2e-3; /* of a sample, beside which a launch is short */
+static const double LEAST_SECONDS = 2e-3; /* minimum duration of a sample, so that the launch overhead is negligible */
 
 typedef struct bench {
   clade_device *device;
   const clade_device_info *info;
   clade__queue *queue;
   clade__buffer *x, *y;
-  size_t bytes; /* of each */
+  size_t bytes; /* of each buffer */
   bool lean;
   const char *head;
   double seconds, deadline;
 } bench;
 
-typedef struct timed { /* a kernel with its arguments set, all but those that change */
+typedef struct timed { /* a kernel with its fixed arguments set */
   cl_kernel kernel;
   size_t items, group;
 } timed;
@@ -72,7 +72,7 @@ static clade_status seconds_of(const bench *b, const timed *t, int launches, dou
 
 static bool goes_on(const bench *b, int i) { return i < LEAST_SAMPLES || (i < SAMPLES && clade__now() < b->deadline); }
 
-/* The fastest of a few: neighbors only ever take time. */
+/* Minimum of several samples: interference only adds time. */
 static clade_status best_of(const bench *b, const timed *t, double *seconds) {
   *seconds = 1e9;
   for (int i = 0; goes_on(b, i); i++) {
@@ -95,7 +95,7 @@ static clade_status set_fma(const bench *b, const timed *t, int32_t rounds) {
 static clade_status fma_speed(const bench *b, const timed *t, int width, double *gflops) {
   int32_t most = b->info->max_passes ? (int32_t)b->info->max_passes / 2 : 1 << 24, rounds = CLADE_MIN(256, most);
   double seconds;
-  CLADE_TRY(set_fma(b, t, 0)); /* some compile at the first launch */
+  CLADE_TRY(set_fma(b, t, 0)); /* exclude compilation at the first launch */
   CLADE_TRY(seconds_of(b, t, 1, &seconds));
   for (;; rounds = CLADE_MIN(rounds * 4, most)) {
     CLADE_TRY(set_fma(b, t, rounds));
@@ -136,7 +136,7 @@ static timed fma_launch(const bench *b) {
                  .group = b->info->device_class == CLADE_CPU ? 1 : CLADE__MEASURE_GROUP};
 }
 
-/* Of another type than f32; 0 where its arithmetic does not compile. */
+/* Speed for types other than f32; 0 if their arithmetic does not compile. */
 static clade_status other_speed(const bench *b, const char *type, double *gflops) {
   static const char *const names[] = {"measure_fma"};
   clade__define defines[4];
@@ -154,7 +154,7 @@ static clade_status other_speed(const bench *b, const char *type, double *gflops
   return status == CLADE_BUILD ? CLADE_OK : status;
 }
 
-/* ---- copies: by OpenCL and by a kernel ---- */
+/* ---- copies by clEnqueueCopyBuffer and by a kernel ---- */
 static clade_status copy_by_queue(const bench *b, size_t bytes, double *seconds) {
   *seconds = 1e9;
   for (int i = -1; i < 0 || goes_on(b, i); i++) {
@@ -174,7 +174,7 @@ static clade_status copy_by_kernel(const bench *b, timed *t, size_t bytes, doubl
   return best_of(b, t, seconds);
 }
 
-/* An interpreter copies a little, and is slow enough for that to be measured. */
+/* Starts with a small copy, which is enough for slow devices such as interpreters. */
 static clade_status copy_speed(const bench *b, timed *t, double *gbps) {
   size_t bytes = LEAST_COPY;
   double by_queue = 1e9, by_kernel = 1e9;
@@ -188,7 +188,7 @@ static clade_status copy_speed(const bench *b, timed *t, double *gbps) {
   return CLADE_OK;
 }
 
-/* ---- launches: of a kernel that returns at once ---- */
+/* ---- launches of an empty kernel ---- */
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -210,7 +210,7 @@ static clade_status launch_times(const bench *b, timed t, clade__profile *out) {
 }
 
 /* ---- local memory ---- */
-/* Writes the first word and the last, by another work-item each, and reads them back. */
+/* Writes the first and the last word of local memory from different work-items and reads them back. */
 static bool local_runs(const bench *b, size_t bytes) {
   static const char form[] = "__kernel __attribute__((reqd_work_group_size(64, 1, 1)))\n"
                              "void clade_local(__global int *y, const int a) {\n"
@@ -243,8 +243,8 @@ fail:
   return status == CLADE_OK;
 }
 
-/* More than the device says only where a maker's extension was asked: others may end the process. NVIDIA's hold 1 KiB
- * of a unit's memory back for each group. */
+/* More local memory than the device reports is tried only if a vendor extension was found, since other
+ * implementations may crash. NVIDIA reserves 1 KiB per work-group. */
 static uint64_t local_bytes(const bench *b) {
   static const uint64_t kib[] = {226, 162, 98, 64};
   for (size_t i = 0; i < CLADE_COUNT(kib) && b->info->compute_capability && clade__now() < b->deadline; i++)
@@ -252,7 +252,7 @@ static uint64_t local_bytes(const bench *b) {
   return b->info->local_bytes;
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 static clade_status measure(bench *b, timed t[2], cl_program *program, clade__profile *out) {
   static const char *const names[] = {"measure_fma", "measure_copy"};
   static const clade__define copy_defines[] = {{"INDEX64", "0"}, {"STREAM", "1"}, {"TURNS", "1"}};
@@ -268,7 +268,7 @@ static clade_status measure(bench *b, timed t[2], cl_program *program, clade__pr
   const int width = clade__measure_width(b->info);
   fma_request(b, "float", defines, text, &requests[0]);
   CLADE_TRY(build(b, 2, requests, names, program, t));
-  b->deadline = clade__now() + b->seconds; /* the first program of a process takes what others then need not */
+  b->deadline = clade__now() + b->seconds; /* started late: compiling the first program of a process takes extra time */
   CLADE_TRY(fma_speed(b, &t[0], width, &out->peak_gflops[CLADE_F32]));
   CLADE_TRY(check_fma(b));
   CLADE_TRY(launch_times(b, t[0], out));

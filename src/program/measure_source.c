@@ -1,7 +1,7 @@
-/* The kernels that measure devices, for the library and for the bench. */
+/* Kernels for measuring devices, shared by the library and the benchmarks. */
 #include "program/measure.h"
 
-/* Twelve chains that do not depend on each other hide the latency of any core that is known, and fit its registers. */
+/* Twelve independent chains hide the FMA latency of all known cores and fit their registers. */
 const char clade__measure_source[] =
     "#ifdef WANT_measure_fma\n"
     "#if FUSED && defined(FP_FAST_FMAF)\n"

@@ -1,4 +1,5 @@
-/* Kernels with members that are there already: who wants some of those need not have them compiled once more. */
+/* Finds existing kernels with members (persistent kernels), so that another func can reuse them instead of
+ * compiling. */
 #include "program/parts.h"
 
 clade_status clade__member_hash(const clade__request *member, clade__hash *hash) {
@@ -23,7 +24,7 @@ clade_status clade__store_add_members(clade__store *store, const clade__request 
   return CLADE_OK;
 }
 
-/* -1: it is none of the kernel's. `entry` NULL: the index knows them. */
+/* The member's number in the kernel, or -1. With `entry` NULL, looks it up in the index. */
 static int32_t number_of(const clade__store *store, const clade__entry *entry, clade__hash kernel, clade__hash member) {
   if (!entry) {
     const clade__index_record *record = clade__index_find(&store->index, clade__member_key(kernel, member));
@@ -39,7 +40,7 @@ typedef struct search {
   size_t n;
   const clade__hash *members;
   size_t most;
-  clade__hash kernel; /* that holds so many */
+  clade__hash kernel; /* the best kernel so far */
   const clade__entry *entry;
 } search;
 
@@ -52,7 +53,7 @@ static void consider(search *s, const clade__entry *entry, clade__hash kernel) {
   s->entry = entry;
 }
 
-/* Of equal ones that in memory. */
+/* Prefers kernels in memory over those in the cache. */
 static void look(search *s) {
   const clade__store *store = s->store;
   for (size_t i = 0; i < store->n_entries; i++)
@@ -61,7 +62,7 @@ static void look(search *s) {
     if (store->index.records[i].n_members) consider(s, NULL, store->index.records[i].key);
 }
 
-/* What cannot be loaded holds nothing. */
+/* A kernel that fails to load counts as holding no members. */
 static clade_status hold(clade__store *store, const search *s, int32_t *number, clade__holder *out) {
   for (size_t i = 0; i < s->n; i++) number[i] = number_of(store, s->entry, s->kernel, s->members[i]);
   const clade__request request = {.file = "persistent", .kernel = "persistent", .found = &s->kernel};

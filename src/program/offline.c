@@ -1,12 +1,12 @@
-/* The programs of a device without a compiler: those of its bundle, which is found, loaded and tested once. */
+/* Programs of a device without a compiler: its bundles are found, loaded and tested once. */
 #include "program/bundles.h"
 
 struct clade__offline {
-  clade__bundle_set bundles; /* without their bytes */
+  clade__bundle_set bundles; /* without their contents */
   cl_program program[CLADE__MOST_BUNDLES];
   clade__arena arena;
   const char **kernels;
-  const clade__bundle_kernel **told; /* by kernel, as the following */
+  const clade__bundle_kernel **told; /* per kernel, like the following */
   uint32_t *programs;
   bool *tested;
   char digest[33];
@@ -30,7 +30,7 @@ static clade_status keep_names(clade__offline *o) {
   return CLADE_OK;
 }
 
-/* What a manifest tells of the array that estimates go by. */
+/* Reads the array's dimensions, which cost estimates use, from the manifest. */
 static clade_status read_array(const clade__bundle *bundle, clade_array_info *out) {
   static const char *const names[] = {"PE_ROWS", "PE_COLS", "TILE_ROWS", "TILE_COLS"};
   enum { MOST = 4096 };
@@ -50,7 +50,7 @@ static clade_status read_array(const clade__bundle *bundle, clade_array_info *ou
   return CLADE_OK;
 }
 
-/* Of the first that reports; else of the first. */
+/* The first bundle that reports an array, else the first bundle. */
 static clade_status keep_array(clade__offline *o) {
   for (size_t i = 0; i < o->bundles.n; i++) {
     clade_array_info array;
@@ -125,7 +125,7 @@ const char *clade__offline_evidence(const clade__offline *o) {
   return clade__evidence_names[least];
 }
 
-/* Its number; -1: none has it. */
+/* Index of a kernel, or -1. */
 static int find(const clade__offline *o, const char *name) {
   for (int i = 0; o->kernels[i]; i++)
     if (strcmp(o->kernels[i], name) == 0) return i;

@@ -1,4 +1,4 @@
-/* Where clade-probe lies: near the file that this code is in, or where it was installed. */
+/* Locates clade-probe: beside the library or program that contains this code, or at its installed path. */
 #include "program/parts.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 static const char NAME[] = "clade-probe";
 static const char MISSING[] = "clade-probe, which is installed with the library, is missing";
 
-/* The directory of the library, or of the program that holds it. false: nobody tells. */
+/* Directory of the shared library or program that contains this code; false if unknown. */
 static bool own_directory(char out[PATH_MAX]) {
   static const char here;
   Dl_info info;
@@ -21,7 +21,7 @@ static bool own_directory(char out[PATH_MAX]) {
   if (!dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return false;
   if (*map->l_name) {
     snprintf(out, PATH_MAX, "%s", map->l_name);
-  } else { /* the program itself */
+  } else { /* statically linked */
     ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
     if (n < 0) return false;
     out[n] = '\0';
@@ -32,8 +32,8 @@ static bool own_directory(char out[PATH_MAX]) {
   return true;
 }
 
-/* Nobody but the user and root may write it, or put another file in its place. A group that has its owner's number is
- * the owner's alone, as systems make them that let new files be written by their group. */
+/* Only the user and root may be able to write or replace the file. A group whose ID equals its owner's user ID is a
+ * private group, as distributions with umask 002 create them. */
 static clade_status check_owner(const char *path) {
   struct stat st;
   if (stat(path, &st)) return CLADE_FAIL(NOT_FOUND, "%s: %s", path, strerror(errno));
@@ -54,7 +54,7 @@ static clade_status check(char *path) {
   return status;
 }
 
-/* CLADE_NOT_FOUND: there is none. Else it is this one, or refused. */
+/* CLADE_NOT_FOUND: no file there. Any other result is final. */
 static clade_status try(const char *directory, const char *below, char **path) {
   char given[2 * PATH_MAX], real[PATH_MAX];
   snprintf(given, sizeof given, "%s/%s%s", directory, below, NAME);
@@ -69,7 +69,7 @@ clade_status clade__probe_program(char **path) {
   char own[PATH_MAX];
   if (given && *given) return try(given, "", path);
   clade_status status = CLADE_NOT_FOUND;
-  if (own_directory(own)) { /* in the build; of the library; of a program that is installed beside it */
+  if (own_directory(own)) { /* in the build directory, beside the library, or beside an installed program */
     static const char *const below[] = {"", "clade/", CLADE_PROBE_FROM_PROGRAMS "/"};
     for (size_t i = 0; i < CLADE_COUNT(below) && status == CLADE_NOT_FOUND; i++) status = try(own, below[i], path);
   }

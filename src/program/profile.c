@@ -1,4 +1,4 @@
-/* The profile of a device: measured once for it and its driver, and kept with its tuning records. */
+/* Device profiles: measured once per device and driver, stored with the tuning records. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,17 +6,18 @@
 #include "program/parts.h"
 #include "program/tuning.h"
 
-/* Beside which a first compilation is not much longer; and where somebody waits for the figures alone. */
+/* Time limits: during a first compilation, and for an explicit request. */
 static const double AT_COMPILATION = 0.6, ASKED = 5;
 
-/* By a first compilation: costs of GPUs alone go by it, and on PoCL it takes as long as compiling a small network. */
+/* Only GPUs are measured at a first compilation, since only their cost estimates use the profile. On PoCL, measuring
+ * takes as long as compiling a small network. */
 static bool wanted(const clade_device *device) {
   const char *variable = getenv("CLADE_MEASURE");
   if (variable && !strcmp(variable, "on")) return true;
   return clade__device_info(device)->device_class == CLADE_GPU && !(variable && !strcmp(variable, "off"));
 }
 
-/* A part of a device has the name of the whole, and a part of its speed. */
+/* A sub-device shares the name of the whole device, but not its speed. */
 static bool can_measure(const clade_device *device) {
   const clade_device_info *info = clade__device_info(device);
   return info->sources && !clade__device_is_part(device);
@@ -32,8 +33,8 @@ static clade_status measure(clade__store *store, double seconds, clade__profile 
                     out->peak_gflops[CLADE_F32]);
 }
 
-/* Under the cache's lock from looking to writing: of processes that start at once one measures, and the others, which
- * would disturb it, wait for what it writes. */
+/* Holds the cache's lock from lookup to writing: of several starting processes one measures, and the others, which
+ * would disturb it, wait for its result. */
 static clade_status measure_and_keep(clade__store *store, bool again, double seconds, clade__profile *out) {
   clade__tuned_device describes;
   int lock = clade__cache_lock(&store->cache);
@@ -61,12 +62,12 @@ void clade__profile_find(clade__store *store, clade__profile *profile) {
   *profile = (clade__profile){0};
 }
 
-/* ---- among choices ---- */
+/* ---- profile as a pin among a func's choices ---- */
 const char clade__profile_op[] = "device";
 static const char pin_impl[] = "profile";
 static const char *const pin_params[] = {"bandwidth", "launch", "wait", "peak", "local_kib"};
 
-/* Half powers of 2, by which they are rounded. */
+/* Exponents in half powers of 2, the rounding of profiles. */
 static int32_t step_of(double x) { return x > 0 ? (int32_t)lround(2 * log2(x)) : INT32_MIN; }
 static double of_step(int32_t step) { return step > -100 && step < 100 ? exp2(step / 2.0) : 0; }
 
@@ -89,7 +90,7 @@ void clade__profile_of(const clade__records *choices, const clade_device *device
       clade__records_find(choices, clade__profile_op, clade__hash_text(clade__device_key(device), key), pin_impl);
   *out = (clade__profile){0};
   if (!r) return;
-  for (size_t i = 0; i < CLADE_COUNT(pin_params); i++) /* a file may have them in any order */
+  for (size_t i = 0; i < CLADE_COUNT(pin_params); i++) /* files may list them in any order */
     for (int k = 0; k < r->n_params; k++)
       if (!strcmp(r->param[k], pin_params[i])) value[i] = r->value[k];
   out->bandwidth_gbps = of_step(value[0]);
@@ -99,7 +100,7 @@ void clade__profile_of(const clade__records *choices, const clade_device *device
   out->local_static_bytes = value[4] > 0 && value[4] < 1 << 20 ? (uint64_t)value[4] << 10 : 0;
 }
 
-/* ---- for whoever asks ---- */
+/* ---- public API ---- */
 clade_status clade_device_ask_profile(clade_device *device, clade_profile_mode mode, bool *kept) {
   clade__store *store = NULL;
   clade__profile profile = {0};

@@ -1,18 +1,18 @@
-/* Which programs each device has, one of which it holds at a time, and how often that was another one. */
+/* Tracks which program each device holds, for devices that hold one at a time, and counts the changes. */
 #include "program/bundles.h"
 
 #include <clade/opencl.h>
 
 typedef struct holder {
   cl_device_id id;
-  clade__hash programs; /* by the digests of their bundles */
-  int current;          /* of them */
+  clade__hash programs; /* hash of the bundles' digests */
+  int current;          /* index of the loaded program */
   int users;
   uint64_t times;
 } holder;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static holder *holders; /* for the life of the process */
+static holder *holders; /* never freed */
 static size_t count, capacity;
 
 static holder *find(const clade_device *device) {

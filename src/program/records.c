@@ -1,4 +1,4 @@
-/* Sets of tuning records: putting, finding, how near devices are. */
+/* Sets of tuning records: insertion, lookup, and similarity of devices. */
 #include "program/records.h"
 
 #include <ctype.h>
@@ -55,7 +55,7 @@ void clade__tuning_release(clade__tuning *tuning) {
 }
 
 /* ---- one record ---- */
-/* Printable, so that a text from anywhere may be shown. */
+/* Printable only, so that strings from untrusted files can be shown. */
 static bool text_fits(const char *text, size_t longest) {
   size_t n = text ? strnlen(text, longest + 1) : 0;
   for (size_t i = 0; i < n; i++)
@@ -89,12 +89,12 @@ static clade__hash key_of(const char *op, const char *problem) {
   return clade__hash_more_text(clade__hash_bytes(op, strlen(op)), problem);
 }
 
-/* Names recur: a text that the set has is not copied again where the last record has it at the same place. */
+/* Names repeat: shares the string with the previous record if equal. */
 static const char *keep(clade__records *set, const char *text, const char *last) {
   return last && strcmp(last, text) == 0 ? last : clade__arena_text(&set->arena, text);
 }
 
-/* As the last of its problem. */
+/* Appends to the list of its problem. */
 static clade_status append(clade__records *set, clade__record *r) {
   clade__hash key = key_of(r->op, r->problem);
   size_t at;
@@ -160,14 +160,14 @@ clade_status clade__records_renewed(const clade__records *from, const clade__rec
   return status;
 }
 
-/* ---- devices ---- */
+/* ---- similarity of devices ---- */
 static double ratio(double a, double b, double unknown) {
   return a > 0 && b > 0 ? fabs(log2(a / b)) : a == b ? 0 : unknown;
 }
 
 double clade__tuned_distance(const clade__tuned_device *a, const clade__tuned_device *b) {
   if (a->device_class != b->device_class) return INFINITY;
-  /* a core of another kind wants other tiles; another number of the same ones hardly does */
+  /* Tile sizes depend on the kind of core, and hardly on the number of cores. */
   return 4 * ratio(a->vector_f32, b->vector_f32, 1) + 4 * ratio(a->fma_units, b->fma_units, 0.5) +
          ratio((double)a->l1, (double)b->l1, 0.5) + ratio((double)a->l2, (double)b->l2, 0.5) +
          0.25 * ratio((double)a->cache, (double)b->cache, 0.5) + 0.25 * ratio(a->compute_units, b->compute_units, 0.5);

@@ -1,19 +1,18 @@
-/* Tuning records as JSON. What is read may come from anywhere: everything is bounded, and what is malformed left out.
- */
+/* Tuning records as JSON. Input is untrusted: all values are bounded, and malformed records are skipped. */
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "program/records.h"
 
 /* ---- reading ---- */
-/* The text, or NULL where it is none or has a zero inside. */
+/* The string; NULL if the member is no string or contains a zero. */
 static const char *text_of(const json_t *object, const char *name) {
   const json_t *value = json_object_get(object, name);
   const char *text = json_string_value(value);
   return text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
-/* A whole number from 0 to `most`; `most` + 1 where it is none. One that is not there is 0. */
+/* An integer from 0 to `most`; `most` + 1 if invalid, 0 if absent. */
 static uint64_t count_of(const json_t *object, const char *name, uint64_t most) {
   const json_t *value = json_object_get(object, name);
   if (!value) return 0;
@@ -32,7 +31,7 @@ static bool hash_of(const json_t *object, const char *name, clade__hash *out) {
   return true;
 }
 
-/* What is no number, or no speed, is as good as not measured. */
+/* Invalid numbers and speeds count as not measured. */
 static void profile_of(const json_t *json, clade__profile *out) {
   const json_t *peaks = json_object_get(json, "peak_gflops");
   *out = (clade__profile){.bandwidth_gbps = json_number_value(json_object_get(json, "bandwidth_gbps")),
@@ -43,7 +42,7 @@ static void profile_of(const json_t *json, clade__profile *out) {
     out->peak_gflops[i] = json_number_value(json_object_get(peaks, clade_dtype_name((clade_dtype)i)));
   out->local_static_bytes = local;
   if (clade__profile_sane(out))
-    clade__profile_round(out); /* edited by hand, it would have steps of its own */
+    clade__profile_round(out); /* round values that were edited by hand */
   else
     *out = (clade__profile){0};
 }
@@ -178,7 +177,7 @@ static int by_problem(const void *a, const void *b) {
   return order ? order : strcmp(x->impl, y->impl);
 }
 
-/* In one order, whatever the order in which they were found. */
+/* Sorted, so that files do not depend on the order of insertion. */
 static json_t *records_json(const clade__records *set) {
   const clade__record **sorted = clade__new(set->n, sizeof(clade__record *));
   json_t *list = sorted ? json_array() : NULL;

@@ -1,4 +1,4 @@
-/* Checking, hashing and naming requests. */
+/* Validates, hashes and names kernel requests. */
 #include "program/parts.h"
 
 #include <inttypes.h>
@@ -65,7 +65,7 @@ clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
   return CLADE_OK;
 }
 
-/* Kernels with members are launched in one way: who found one by its hash knows that of the launch. */
+/* Kernels with members have a fixed launch configuration. */
 clade__hash clade__request_launch_hash(const clade__request *r, clade__hash hash) {
   if (r->n_members || r->found) return hash;
   uint64_t launch[4] = {r->local[0], r->local[1], r->local[2], r->large_grid};

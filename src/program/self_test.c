@@ -1,10 +1,10 @@
-/* The self-test of a bundle's kernel: a known answer, asked before anybody else asks. */
+/* Self-test of a bundle's kernel: compares its result with a known answer before first use. */
 #include "program/bundles.h"
 #include "program/known.h"
 
 #include <math.h>
 
-enum { MOST_VALUES = 32, AT = 1 }; /* tensors begin at this element of their buffers */
+enum { MOST_VALUES = 32, AT = 1 }; /* offset of tensors in their buffers, in elements */
 
 typedef struct test {
   clade_device *device;
@@ -12,7 +12,7 @@ typedef struct test {
   cl_kernel kernel;
   const clade__bundle_kernel *told;
   const clade__known *known;
-  clade__buffer *buffer[MOST_VALUES]; /* by value */
+  clade__buffer *buffer[MOST_VALUES]; /* per value */
 } test;
 
 static size_t element_of(const clade__bundle_argument *a) {
@@ -74,7 +74,7 @@ static double number(const clade__bundle_argument *a, const unsigned char *data,
   return memcpy(&f, data + 4 * i, 4), (double)f;
 }
 
-/* Words are what they are; of floats the last bits are the device's own. */
+/* Integers must match exactly, floats up to a tolerance. */
 static clade_status compare(const clade__bundle_argument *a, const unsigned char *got, const clade__known_value *want) {
   bool words = strcmp(a->type, "global float *") != 0;
   size_t n = want->bytes / element_of(a);
@@ -122,7 +122,7 @@ bool clade__self_test_known(const clade__bundle_kernel *told) { return known_of(
 
 clade_status clade__self_test(clade_device *device, cl_program program, const clade__bundle_kernel *told) {
   test t = {.device = device, .told = told, .known = known_of(told->name)};
-  if (!t.known) return CLADE_OK; /* a user's own */
+  if (!t.known) return CLADE_OK; /* a user's kernel has no known answer */
   clade_status status = run(&t, program);
   clade__queue_free(t.queue);
   clade__kernel_release(t.kernel);

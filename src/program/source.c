@@ -1,5 +1,5 @@
-/* The texts of kernel files: embedded at build time, or read once from CLADE_KERNEL_DIR. A line `#include "stem.cl"`
- * stands for the text of another one. */
+/* Kernel file texts: embedded at build time, or read once from CLADE_KERNEL_DIR. A line `#include "stem.cl"` is
+ * replaced by that file. */
 #include "base/file.h"
 #include "program/store.h"
 
@@ -10,11 +10,11 @@
 
 enum { LARGEST = 16 << 20 };
 
-/* Texts that were read or assembled, kept as long as the process: they are handed out without a count. */
+/* Texts that were read or assembled. They are never freed, since callers hold no references. */
 typedef struct held {
   struct held *next;
-  bool overridden;   /* found where CLADE_KERNEL_DIR was set */
-  char *stem, *text; /* text NULL: the embedded file's */
+  bool overridden;   /* loaded while CLADE_KERNEL_DIR was set */
+  char *stem, *text; /* text NULL: use the embedded file */
 } held;
 static held *first;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,7 +27,7 @@ static const char *embedded(const char *stem) {
   return NULL;
 }
 
-/* *text stays NULL where the directory has no such file. */
+/* *text stays NULL if the directory has no such file. */
 static clade_status read_file(const char *directory, const char *stem, char **text) {
   char path[4096];
   clade__text all = {0};
@@ -50,14 +50,14 @@ static clade_status read_file(const char *directory, const char *stem, char **te
   return status == CLADE_OK ? clade__text_take(&all, text) : status;
 }
 
-/* ---- files that include others ---- */
+/* ---- include lines ---- */
 #define INCLUDE "#include \""
 
 static bool includes(const char *text) {
   return text && (!strncmp(text, INCLUDE, strlen(INCLUDE)) || strstr(text, "\n" INCLUDE));
 }
 
-/* The stem that a line `#include "stem.cl"` names; false: the line is none. */
+/* Parses a line `#include "stem.cl"`; false: another line. */
 static bool included(const char *line, size_t n, char *stem, size_t bytes) {
   static const char end[] = ".cl\"";
   const size_t before = strlen(INCLUDE), after = strlen(end);
@@ -75,7 +75,7 @@ static clade_status add_included(const char *directory, const char *stem, clade_
   return text ? CLADE_OK : CLADE_FAIL(NOT_FOUND, "there is no kernel file %s.cl", stem);
 }
 
-/* A file's text with those that it includes in their places. These include none. */
+/* Expands the include lines of a file. Included files must not include others. */
 static clade_status assemble(const char *directory, const char *stem, const char *text, char **out) {
   clade__text all = {0};
   clade_status status = CLADE_OK;

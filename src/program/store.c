@@ -1,4 +1,4 @@
-/* The program store of a device: what is in memory, and the order in which a request is served from elsewhere. */
+/* The program store of a device: serves requests from memory, the cache, or the compiler. */
 #include "program/bundles.h"
 #include "program/parts.h"
 
@@ -7,10 +7,11 @@
 
 bool clade__store_closed = false;
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 static void release(void *argument) {
   clade__store *store = argument;
-  if (!store || store->process != (long)getpid()) return; /* a child's copy: its writer and its locks are not there */
+  /* In a forked child: the writer thread and the locks' owners do not exist. */
+  if (!store || store->process != (long)getpid()) return;
   clade__writer_join(store);
   clade__offline_free(store->device, store->offline);
   for (size_t i = 0; i < store->n_programs; i++) clade__program_release(store->programs[i].program);
@@ -30,8 +31,8 @@ static void release(void *argument) {
   clade__free(store);
 }
 
-/* Without a cache everything works, only slower: so failures are warnings. Of a device without a compiler it holds
- * tuning records alone. */
+/* Failures are logged only, since the cache is optional. For a device without a compiler, the cache holds tuning
+ * records alone. */
 static void open_cache(clade__store *store) {
   store->cache.dir = -1;
   if (!clade__cache_wanted() || clade__quirk_has(store->device, CLADE__QUIRK_NO_BINARY)) return;
@@ -109,14 +110,15 @@ bool clade__store_ready(const clade__store *store, const clade__wanted *wanted) 
   return clade__map_get(&store->by_launch, wanted->launch, &at);
 }
 
-/* ---- serving ---- */
+/* ---- serving requests ---- */
 static bool all_ready(const clade__store *store, size_t n, const clade__wanted *wanted) {
   for (size_t i = 0; i < n; i++)
     if (!clade__store_ready(store, &wanted[i])) return false;
   return true;
 }
 
-/* What the index says of a launch holds for the binary that it names, and for no other program of the same kernel. */
+/* The index records which launch configurations a binary contains; that holds for this binary only, not for other
+ * programs with the same kernel. */
 static bool compiled_in(const clade__store *store, const clade__wanted *wanted) {
   const clade__entry *entry = clade__store_entry(store, wanted->key);
   if (!entry || !store->warms) return entry;
@@ -131,7 +133,7 @@ clade_status clade__store_without_compiler(clade__store *store, size_t n, const 
   return CLADE_OK;
 }
 
-/* Programs of the launches from `first` on, each once. */
+/* Programs of the launches from `first` on, without duplicates. */
 static size_t touched(const clade__store *store, size_t first, size_t *programs) {
   size_t n = 0;
   for (size_t i = first; i < store->n_launches; i++) {
@@ -144,10 +146,10 @@ static size_t touched(const clade__store *store, size_t first, size_t *programs)
 
 static clade_status compile(clade__store *store, size_t n, const clade__wanted *wanted) {
   clade_status status;
-  clade__writer_join(store); /* it holds the lock */
+  clade__writer_join(store); /* the writer holds the cache lock */
   int lock = clade__cache_lock(store->cached ? &store->cache : NULL);
   size_t *programs = NULL, first;
-  CLADE_GOTO(clade__store_without_compiler(store, n, wanted)); /* another process may have been faster */
+  CLADE_GOTO(clade__store_without_compiler(store, n, wanted)); /* another process may have compiled them meanwhile */
   first = store->n_launches;
   if (!all_ready(store, n, wanted)) {
     CLADE_GOTO(clade__store_build(store, n, wanted));
@@ -165,7 +167,7 @@ fail:
   return status;
 }
 
-/* Those that are not ready, equal ones once. */
+/* Requests that are not ready, without duplicates. */
 static clade_status lacking(const clade__store *store, size_t n, const clade__wanted *wanted, clade__wanted *out,
                             size_t *count) {
   clade__map seen = {0};
@@ -182,7 +184,7 @@ fail:
   return status;
 }
 
-/* ---- a device without a compiler ---- */
+/* ---- devices without a compiler ---- */
 static clade_status open_offline(clade__store *store) {
   if (store->offline) return CLADE_OK;
   CLADE_TRY(clade__offline_open(store->device, &store->offline));
@@ -223,7 +225,7 @@ static clade_status serve_offline(clade__store *store, size_t n, const clade__re
   return CLADE_OK;
 }
 
-/* ---- serving ---- */
+/* ---- entry points ---- */
 /* `wanted` has room for 2 n. */
 static clade_status serve(clade__store *store, size_t n, const clade__request *requests, clade__wanted *wanted,
                           clade__program_kernel *out) {
@@ -270,7 +272,7 @@ clade_status clade__store_prepare(clade_device *device, size_t n, const clade__r
   return status;
 }
 
-/* NULL: nothing was prepared yet. */
+/* The device's store, or NULL if nothing was prepared. */
 static clade__store *existing(clade_device *device) {
   pthread_mutex_lock(clade__device_lock(device));
   clade__store *store = *clade__device_attachment(device, release);

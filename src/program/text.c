@@ -1,12 +1,12 @@
-/* The text of a program: its head, declarations where it is lean, the preludes, then a copy of its file for each
- * request, with its parameters around it. Copies that differ in what becomes of a result, the parameters EPILOGUE… and
- * WIDE, are kin: what goes by no such parameter is in the first of them only (prelude.cl, COMMON). */
+/* Assembles the text of a program: head, builtin declarations if lean, preludes, then one copy of the source file
+ * per request, surrounded by its defines. Copies that differ only in the defines EPILOGUE… and WIDE share code: what
+ * does not depend on these is emitted in the first copy only (prelude.cl, COMMON). */
 #include "program/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A parameter is one line, however its text was made. */
+/* A define must be a single line. */
 static void define(clade__text *out, const clade__define *d) {
   clade__text_add(out, "#define %s ", d->name);
   for (const char *at = d->text; *at;) {
@@ -21,7 +21,7 @@ static void define(clade__text *out, const clade__define *d) {
   clade__text_add_bytes(out, "\n", 1);
 }
 
-/* The compiler's log then shows our files' names and lines. */
+/* The build log then shows the kernel file's name and line numbers. */
 static void file(clade__text *out, const char *stem, const char *text) {
   clade__text_add(out, "#line 1 \"%s.cl\"\n", stem);
   clade__text_add_bytes(out, text, strlen(text));
@@ -38,7 +38,7 @@ static clade__hash kin_of(const clade__request *r, const char *text) {
   return h;
 }
 
-/* A copy of the request's file, for names that end in `suffix`. */
+/* Copies the request's file, with names ending in `suffix`. */
 static clade_status copy(clade__text *out, const clade__request *r, const char *suffix, clade__map *kins) {
   const char *text;
   size_t at;

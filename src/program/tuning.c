@@ -1,5 +1,5 @@
-/* What a device goes by: its own records, those of files that were named, those of other devices by how near they are,
- * and Clade's defaults. */
+/* Collects the tuning records for a device, in order of precedence: its own, those of named files, those of other
+ * devices by similarity, and Clade's defaults. */
 #include "program/tuning.h"
 
 #include <math.h>
@@ -24,14 +24,14 @@ void clade__tuned_describe(const clade_device *device, clade__tuned_device *out)
 /* ---- collecting ---- */
 typedef struct found {
   clade__records *set; /* retained */
-  double distance;     /* below 0: the device's own */
-  size_t turn;         /* in which it was met: breaks ties */
+  double distance;     /* negative: the device's own */
+  size_t turn;         /* order of discovery, to break ties */
 } found;
 typedef struct collection {
   clade__tuned_device device;
   found *at;
   size_t n, capacity;
-  size_t left_out; /* records */
+  size_t left_out; /* skipped records */
 } collection;
 
 static clade_status add(collection *c, clade__record_sets *sets, bool own) {
@@ -51,7 +51,7 @@ static int nearest_first(const void *a, const void *b) {
   return x->turn < y->turn ? -1 : x->turn > y->turn;
 }
 
-/* What is wrong with a file is no reason not to compute. */
+/* An unreadable file is not fatal: it is logged. */
 static clade_status mild(clade_status status) {
   if (status == CLADE_OK || status == CLADE_NO_MEMORY || status == CLADE_NOT_FOUND)
     return status == CLADE_NOT_FOUND ? CLADE_OK : status;
@@ -68,7 +68,8 @@ static clade_status add_named(collection *c, const char *list) {
     clade_status status = path.failed ? CLADE_NO_MEMORY : CLADE_OK;
     if (status == CLADE_OK && n) {
       status = clade__tuning_read(path.data, &sets, &c->left_out);
-      if (status == CLADE_NOT_FOUND) status = clade__fail_again(CLADE_IO, clade_last_error()); /* it was asked for */
+      /* A file that the user named. */
+      if (status == CLADE_NOT_FOUND) status = clade__fail_again(CLADE_IO, clade_last_error());
     }
     if (mild(status) == CLADE_OK) status = add(c, &sets, false);
     clade__record_sets_free(&sets);
@@ -103,7 +104,7 @@ static clade_status collect(const clade__cache *cache, collection *c) {
   CLADE_GOTO(add_named(c, variable));
   CLADE_GOTO(add(c, &others, false));
   if (c->n) qsort(c->at, c->n, sizeof *c->at, nearest_first);
-  /* after all others, however near: they know no single problem */
+  /* last, whatever their similarity: they hold no specific problems */
   size_t measured = c->n;
   CLADE_GOTO(add_text(c, clade__tuning_defaults, strlen(clade__tuning_defaults)));
   if (c->n > measured) qsort(c->at + measured, c->n - measured, sizeof *c->at, nearest_first);
@@ -142,7 +143,7 @@ static clade_status make(const clade__cache *cache, clade__store *store, clade__
   return CLADE_OK;
 }
 
-/* ---- of a device ---- */
+/* ---- records of a device ---- */
 clade_status clade__tuning_get(clade_device *device, clade__tuning **out) {
   clade__store *store = NULL;
   clade__stamp stamp = {0};
@@ -169,7 +170,7 @@ clade_status clade__tuning_get(clade_device *device, clade__tuning **out) {
   return status;
 }
 
-/* Where there is no file to write to, this process goes by what was measured all the same. */
+/* Keeps the records in this process if they cannot be written to a file. */
 static clade_status keep_here(clade__store *store, const clade__records *records) {
   clade__records *set;
   CLADE_TRY(clade__records_renewed(store->measured, records, &set));
@@ -185,7 +186,7 @@ clade_status clade__tuning_keep(clade_device *device, const clade__records *reco
   CLADE_TRY(clade__store_of(device, "keeping tuning records", &store));
   clade_status status = store->cached ? clade__tuning_merge(records, true, NULL) : CLADE_NOT_FOUND;
   if (status == CLADE_OK || status == CLADE_NO_MEMORY) return status;
-  if (store->cached && !store->measured) /* said once */
+  if (store->cached && !store->measured) /* log once */
     clade__log(CLADE_LOG_WARNING, "%s: what was tuned holds for this process only", clade_last_error());
   pthread_mutex_lock(&store->tuning_mutex);
   status = keep_here(store, records);

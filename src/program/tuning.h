@@ -1,32 +1,33 @@
-/* The tuning records of a device: where they are kept, and in which order they hold. docs/tuning.md tells the rules. */
+/* Tuning records of a device: storage and precedence. docs/tuning.md has the rules. */
 #ifndef CLADE_TUNING_H
 #define CLADE_TUNING_H
 
 #include "cl/cl.h"
 #include "program/records.h"
 
-/* What the device goes by now; read again where its own file changed. What cannot be read is told by the log and left
- * out: this fails for lack of memory and for a device that is lost. */
+/* Returns the current records; rereads the device's own file if it changed. Unreadable files are logged and skipped:
+ * this fails only if memory runs out or the device is lost. */
 clade_status clade__tuning_get(clade_device *device, clade__tuning **out);
-/* As records describe it; what only a probe knows (fma_units) stays 0. Texts are the process'. */
+/* The device's properties for records. fma_units, known only to a probe, stays 0. Strings live as long as the
+ * process. */
 void clade__tuned_describe(const clade_device *device, clade__tuned_device *out);
-/* Puts records into their device's file, under the cache's lock; fma_units that are not 0 too. One that is there stays
- * where it has the same kernels and is faster; with `replace` nothing stays of the problems that `records` know. *n:
- * how many were put; may be NULL. */
+/* Merges records into their device's file under the cache's lock, with fma_units if not 0. An existing record of the
+ * same kernel stays if it is faster. With `replace`, all records of the problems in `records` are replaced. *n:
+ * number of records written; may be NULL. */
 clade_status clade__tuning_merge(const clade__records *records, bool replace, size_t *n);
-/* Into the file of the device, which they are of; where that cannot be written, for this process, with a warning. */
+/* Stores records in the device's own file; if it cannot be written, keeps them in this process and logs a warning. */
 clade_status clade__tuning_keep(clade_device *device, const clade__records *records);
-/* As a choice among those of a func, by the device's key: what its costs went by. Reading one that is not there gives
- * what is expected of the class. */
+/* The profile that a func's cost estimates used, stored among its choices under the device's key. If it is absent,
+ * reading returns the class defaults. */
 extern const char clade__profile_op[];
 clade_status clade__profile_put(clade__records *choices, const clade_device *device, const clade__profile *profile);
 void clade__profile_of(const clade__records *choices, const clade_device *device, clade__profile *out);
 /* The own files of all devices in the cache directory. */
 clade_status clade__tuning_own(clade__record_sets *out);
-/* A file that a user names; CLADE_CORRUPT says what is wrong with it. *bad counts records that were left out. */
+/* Reads a user's file; CLADE_CORRUPT says what is wrong. *bad counts the records that were skipped. */
 clade_status clade__tuning_read(const char *path, clade__record_sets *out, size_t *bad);
 
-/* Clade's defaults; generated from tuning/defaults.json. */
-extern const char clade__tuning_defaults[]; /* ends in a zero */
+/* Clade's default records, generated from tuning/defaults.json. */
+extern const char clade__tuning_defaults[]; /* zero-terminated */
 
 #endif

@@ -1,4 +1,4 @@
-/* The files of tuning records: a device's own, in the cache directory, and those that users name. */
+/* Tuning record files: a device's own in the cache directory, and users' files. */
 #include "program/tuning.h"
 
 #include <dirent.h>
@@ -115,13 +115,13 @@ clade_status clade__tuning_own(clade__record_sets *out) {
 }
 
 /* ---- writing ---- */
-/* What others measured replaces only what is stale or slower. */
+/* Merging replaces only records of outdated kernels and slower ones. */
 static bool is_better(const clade__record *r, const clade__record *known) {
   if (!known || !clade__hash_equal(r->kernel, known->kernel)) return true;
   return known->seconds == 0 || (r->seconds > 0 && r->seconds < known->seconds);
 }
 
-/* A problem that is measured again has nothing left of what was. */
+/* All records of a problem are replaced when it is measured again. */
 static clade_status renew(clade__record_sets *file, const clade__records *records, size_t *n) {
   clade__records *renewed;
   CLADE_TRY(clade__records_renewed(file->at[0], records, &renewed));
@@ -141,7 +141,7 @@ static clade_status take_better(clade__records *set, const clade__records *recor
   return CLADE_OK;
 }
 
-/* The device's own file as it is; what is broken is written anew. */
+/* The device's own file for modification; a corrupt one is replaced. */
 static clade_status read_to_change(const clade__cache *cache, const clade__tuned_device *device,
                                    clade__record_sets *file) {
   char name[FILE_NAME];
@@ -169,7 +169,7 @@ static clade_status merge(const clade__cache *cache, const clade__records *recor
   CLADE_GOTO(read_to_change(cache, &records->device, &file));
   clade__tuned_device *own = &file.at[0]->device;
   if (records->device.fma_units) own->fma_units = records->device.fma_units;
-  if (!clade__profile_known(&own->profile)) own->profile = records->device.profile; /* written once */
+  if (!clade__profile_known(&own->profile)) own->profile = records->device.profile; /* a profile is written once */
   CLADE_GOTO(replace ? renew(&file, records, n) : take_better(file.at[0], records, n));
   status = write_own(cache, &file);
 fail:

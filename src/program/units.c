@@ -1,5 +1,4 @@
-/* Asking a device for its matrix units: which probes run in this process, which in one of their own, and what is kept
- * of those answers. */
+/* Probes a device's matrix units, in this process or in a child, and caches the results. */
 #include "base/child.h"
 #include "cl/units.h"
 #include "program/parts.h"
@@ -15,7 +14,7 @@ typedef struct verdict {
   char why[WHY];
 } verdict;
 
-/* ---- what this process was told; the lock is held while somebody asks ---- */
+/* ---- results in this process; the lock is held during a probe ---- */
 typedef struct told {
   clade__hash name;
   verdict verdict;
@@ -30,13 +29,13 @@ static const told *find(clade__hash name) {
   return NULL;
 }
 
-/* Where there is no memory for it, it is asked again. */
+/* If memory is short, the probe is repeated later. */
 static void remember(clade__hash name, const verdict *v) {
   if (v->answer == CLADE__UNIT_UNKNOWN || clade__grow(&all, &capacity, n_all + 1, sizeof *all) != CLADE_OK) return;
   all[n_all++] = (told){name, *v};
 }
 
-/* ---- what is kept in the cache: the line of the answer ---- */
+/* ---- results in the cache: the line that the child wrote ---- */
 static verdict verdict_of(const char *line) {
   static const char *const words[] = {
       [CLADE__UNIT_NO] = "no ", [CLADE__UNIT_YES] = "yes", [CLADE__UNIT_UNKNOWN] = "unknown "};
@@ -60,7 +59,7 @@ static bool read_kept(const clade__cache *cache, clade__hash name, verdict *v) {
   return v->answer != CLADE__UNIT_UNKNOWN;
 }
 
-/* ---- asking ---- */
+/* ---- probing ---- */
 static double time_limit(void) {
   const char *text = getenv("CLADE_PROBE_SECONDS");
   char *end;
@@ -86,7 +85,7 @@ static clade_status ask_child(const clade_device *device, const clade__unit_row 
   return status;
 }
 
-/* Under the lock across processes: of many that begin one asks, and none compiles beside the child. */
+/* Holds the cache's lock: of several processes one probes, and none compiles beside its child. */
 static verdict ask_or_read(const clade_device *device, const clade__unit_row *row, clade__hash name) {
   verdict v = {CLADE__UNIT_UNKNOWN, ""};
   clade__cache cache = {.dir = -1};

@@ -1,12 +1,12 @@
-/* Launches before they happen: checked against the kernel's limits (beyond them some implementations die), and
- * performed once without effect where the implementation compiles again for them. */
+/* Prepares launches: checks them against the kernel's limits, which some implementations crash beyond, and performs
+ * each once without effect if the implementation compiles per launch configuration. */
 #include "program/parts.h"
 
 enum { DUMMY_BYTES = 4096, LARGE_GRID = 65536, LARGEST_VALUE = 128 };
 
 typedef struct warmer {
   clade__store *store;
-  clade__queue *queue; /* NULL: only checks */
+  clade__queue *queue; /* NULL: check only */
   clade__buffer *dummy;
 } warmer;
 

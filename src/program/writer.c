@@ -1,28 +1,29 @@
-/* What was compiled goes to disk on a thread of its own: fetching binaries is slow and the first result must not wait
- * for it. The lock across processes is held until the files are there, so that others find them. */
+/* Writes compiled programs to the cache on a thread, because fetching binaries is slow and must not delay the first
+ * result. The lock across processes is held until the files exist, so that waiting processes find them. */
 #include "program/parts.h"
 
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Some implementations compile while a binary is fetched, for longer than before, and let nobody create or start a
- * kernel meanwhile: so the first result is let pass, that of a large model too, whose variables have to be filled. */
+/* Delay before binaries are fetched. Some implementations compile during the fetch and block the creation and launch
+ * of kernels meanwhile; the delay lets the first result pass, including the initialization of a large model's
+ * variables. */
 enum { LET_PASS_MS = 3000 };
 
 typedef struct piece { /* a program */
   size_t at;
   cl_program program;
-  clade__hash before, after; /* its binary in the cache */
+  clade__hash before, after; /* hash of its binary in the cache */
   clade__index_record *records;
   size_t n, capacity;
 } piece;
 
 typedef struct clade__writer {
   pthread_t thread;
-  bool threaded, hurried; /* hurried: somebody waits for it */
+  bool threaded, hurried; /* hurried: another thread waits for the lock */
   pthread_cond_t hurry;
-  struct clade__writer *next; /* of those that let others pass */
+  struct clade__writer *next; /* list of delayed writers */
   clade_device *device;
   clade__hash device_key;
   const clade__cache *cache;
@@ -32,7 +33,7 @@ typedef struct clade__writer {
 } writer;
 
 static pthread_mutex_t passing_mutex = PTHREAD_MUTEX_INITIALIZER;
-static writer *passing; /* of all devices of this process: they hold one lock */
+static writer *passing; /* of all devices of this process, which share one lock */
 
 static void release(writer *w) {
   for (size_t i = 0; i < w->n && w->pieces; i++) clade__free(w->pieces[i].records);
@@ -57,7 +58,7 @@ static clade_status put(const writer *w, piece *p, clade__index *index) {
   return CLADE_OK;
 }
 
-/* A program that was written again, with more launches in it, leaves its older binary behind. */
+/* A program that was written again with more launch configurations replaces its older binary. */
 static void drop_old(const writer *w, const clade__index *index) {
   for (size_t i = 0; i < w->n; i++) {
     const piece *p = &w->pieces[i];
@@ -125,8 +126,8 @@ static clade_status add_record(piece *p, const clade__index_record *record) {
   return CLADE_OK;
 }
 
-/* Every launch that the program is ready for, under the key that a load asks by; and members, by which others find
- * theirs. */
+/* Index records for every launch configuration that the program is ready for, and for members, by which other funcs
+ * find them. */
 static clade_status collect(const clade__store *store, piece *p) {
   for (size_t i = 0; i < store->n_launches; i++) {
     const clade__entry *entry = &store->entries[store->launches[i].entry];
@@ -147,7 +148,7 @@ static clade_status prepare(clade__store *store, int lock, size_t n, const size_
   clade_status status = CLADE_NO_MEMORY;
   writer *w = clade__new(1, sizeof *w);
   if (!w) return CLADE_NO_MEMORY;
-  pthread_condattr_t attr; /* a clock that is set back must not hold the lock for longer */
+  pthread_condattr_t attr; /* monotonic clock: setting the time must not prolong the delay */
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&w->hurry, &attr);
@@ -179,10 +180,10 @@ void clade__writer_start(clade__store *store, int lock, size_t n, const size_t *
     return;
   }
   store->writer = w;
-  sigset_t all, before; /* signals are the program's business */
+  sigset_t all, before; /* signals are for the program's own threads */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  w->threaded = true; /* before the thread reads it */
+  w->threaded = true; /* set before the thread reads it */
   bool failed = pthread_create(&w->thread, NULL, run, w) != 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!failed) return;
