@@ -1,4 +1,4 @@
-/* Giving sizes to a graph's symbols: a copy in which every shape is inferred again. */
+/* Specialization: copies a graph with sizes for its symbols and infers every shape again. */
 #include "ir/ir.h"
 
 #include <inttypes.h>
@@ -6,15 +6,15 @@
 typedef struct binding {
   int n;
   const clade_dim_value *dims;
-  clade__map values; /* of symbols, derived ones included; the numbers are sizes */
-  clade__map leaves; /* of users' symbols in the graph: a number among `symbols` */
+  clade__map values; /* sizes by symbol, derived ones included */
+  clade__map leaves; /* the user's symbols in the graph: index into `symbols` */
   clade_dim *symbols;
   size_t count, capacity;
 } binding;
 
 static clade__hash key_of(clade_dim dim) { return clade__hash_bytes(&dim, sizeof dim); }
 
-/* Notes the users' symbols that `dim` is made of. */
+/* Records the user's symbols in the expression `dim`. */
 static clade_status note(binding *b, clade_dim dim) {
   clade_dim left, right;
   size_t index;
@@ -140,7 +140,7 @@ static clade_status bind_node(void *user, const clade_graph *old, clade__id node
   if (n->n_out && !n->n_in) {
     type = *clade__type(old, n->first_out);
     CLADE_TRY(evaluate_shape(b, &type.shape));
-    clade_status status = clade__type_check(&type, true); /* the bytes can be counted now */
+    clade_status status = clade__type_check(&type, true); /* sizes are known now, so bytes can be checked */
     if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\"", n->op->name, n->name);
   }
   if (!n->op->attrs) return clade__node_copy_as(old, node, n->attrs, &type, g, map);

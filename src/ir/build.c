@@ -1,4 +1,4 @@
-/* The builders of what the graph itself knows: inputs, variables, constants, outputs, assignments, transfers. */
+/* Builders of the graph's own nodes: inputs, variables, constants, outputs, assignments and transfers. */
 #include "ir/ir.h"
 
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static clade_status check_port(const clade__ports *ports, const char *what, cons
   return CLADE_OK;
 }
 
-/* An input or a variable: a node and its port. */
+/* Adds an input or a variable: a node and its port. */
 static clade_val add_port(clade_graph *g, clade__ports *ports, const clade_op *op, const char *name,
                           const clade_type *type, clade_initial initial) {
   char what[320];
@@ -77,7 +77,7 @@ static clade_status check_initial(clade_dtype dtype, const clade_shape *shape, c
   bool random = initial.kind != CLADE_INIT_ZERO && initial.kind != CLADE_INIT_FILL;
   if ((unsigned)initial.kind > CLADE_INIT_ZERO)
     return CLADE_FAIL(INVALID, "%d is no kind of initial value", (int)initial.kind);
-  bool whole = initial.kind == CLADE_INIT_UNIFORM && dtype == CLADE_I64; /* counters that begin by the seed */
+  bool whole = initial.kind == CLADE_INIT_UNIFORM && dtype == CLADE_I64; /* counters initialized by the seed */
   if (random && !whole && !clade__is_float(dtype))
     return CLADE_FAIL(DTYPE, "random initial values are floats, not %s", clade_dtype_name(dtype));
   if (random && !(isfinite(initial.a) && isfinite(initial.b)))
@@ -91,7 +91,7 @@ static clade_status check_initial(clade_dtype dtype, const clade_shape *shape, c
   return CLADE_OK;
 }
 
-/* The number of the variable whose value this is, or the count of variables. */
+/* Index of the variable with this value, or the number of variables. */
 static size_t variable_of(const clade_graph *g, clade__id value) {
   const clade__node *n = &g->nodes[g->values[value].node];
   size_t index = g->variables.count;
@@ -100,7 +100,7 @@ static size_t variable_of(const clade_graph *g, clade__id value) {
   return index;
 }
 
-/* In a share beyond the first: the variable that an earlier one made, invalid where none did. */
+/* In a share other than the first: the variable made by an earlier share, invalid if there is none. */
 static clade_val shared_variable(clade_graph *g, const char *name, const clade_type *type) {
   char want[640], have[640];
   size_t index;
@@ -171,7 +171,7 @@ static clade_status assign(clade_graph *g, clade_val variable, clade_val value) 
   char what[320];
   CLADE_TRY(clade__graph_value(g, value, title(what, "assign", name), &in[1]));
   int device = g->device;
-  g->device = g->nodes[g->values[in[0]].node].device; /* where the variable is */
+  g->device = g->nodes[g->values[in[0]].node].device; /* the variable's device */
   clade_status status = clade__node_new(g, &clade__op_assign, name, NULL, 2, in, &node);
   g->device = device;
   if (status) return status;
@@ -189,7 +189,7 @@ void clade__store_like(clade_graph *g, clade_val value, clade_val like) {
   if (clade_val_ok(value) && clade_val_ok(like)) g->values[value.id].like = like.id;
 }
 
-/* Without the node, which has no outputs. Those behind it move up. */
+/* Removes a node without outputs and renumbers those behind it. */
 static void take_out(clade_graph *g, clade__id node) {
   memmove(&g->nodes[node], &g->nodes[node + 1], (--g->n_nodes - node) * sizeof *g->nodes);
   for (clade__id id = 1; id < g->n_nodes; id++) g->nodes[id].derives -= g->nodes[id].derives > node;
@@ -247,7 +247,7 @@ clade_val clade_constant(clade_graph *g, clade_dtype dtype, clade_shape shape, c
   return add_constant(g, "constant", &type, data, bytes, 0);
 }
 
-/* One element of a fill. Integers take what they can hold exactly: a rounded fill would hide a mistake. */
+/* One element of a fill. Integers must be exact: rounding would hide a mistake. */
 static clade_status element(clade_dtype dtype, double value, unsigned char out[16]) {
   float f = (float)value;
   if (clade__is_float(dtype)) return clade_convert(dtype, out, CLADE_F32, &f, 1);

@@ -1,5 +1,4 @@
-/* Hashing what a graph computes: the same in every process, so symbols go by name and pointers by what they point to.
- */
+/* Hash of what a graph computes, equal in all processes: symbols by name, pointers by contents. */
 #include "ir/ir.h"
 
 static clade__hash more_dim(clade__hash h, clade_dim dim) {

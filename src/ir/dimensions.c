@@ -1,4 +1,4 @@
-/* What rules say of a node's dimensions, collected and checked. */
+/* Collects and validates the dimensions that an op's rule declares for a node. */
 #include "ir/dimensions.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ struct clade_dims {
   clade_status status;
 };
 
-/* ---- what rules say ---- */
+/* ---- declarations of rules ---- */
 static void refuse(clade_dims *d, const char *what, int64_t number) {
   if (d->status == CLADE_OK)
     d->status = CLADE_FAIL(INVALID, "%s: its rule for dimensions names %s %" PRId64 ", which is not there or too much",
@@ -91,7 +91,7 @@ void clade_dims_once(clade_dims *d, int dim, int operand) {
   if (to->d.kind != CLADE_DIM_SUM || d->node->n_out != 1) refuse(d, "what is added once to no single sum, in", operand);
 }
 
-/* Bytes of the attribute's number that begins at the offset; 0: there is none. */
+/* Bytes of the numeric attribute at the offset; 0: none begins there. */
 static size_t number_at(const clade_op *op, size_t offset) {
   for (const clade_attr *t = op->attrs; t && t->name; t++) {
     const bool shape = t->kind == CLADE_ATTR_SHAPE, wide = t->kind == CLADE_ATTR_I64;
@@ -114,7 +114,7 @@ void clade_dims_attr(clade_dims *d, int dim, size_t offset, int64_t base, int64_
     to->attrs[to->d.n_attrs++] = (clade__dim_attr){offset, base, by_begin, by_length};
 }
 
-/* ---- rules that ops share ---- */
+/* ---- shared rules ---- */
 void clade__dims_broadcast(clade_dims *d, const clade_node *n, int first) {
   const clade_shape *y = &n->out[0].shape;
   for (int i = 0; i < y->rank; i++) {
@@ -140,7 +140,7 @@ void clade__dims_length(clade_dims *d, int dim, size_t offset, int64_t block) {
   clade_dims_attr(d, dim, offset, 0, 0, block);
 }
 
-/* ---- a node ---- */
+/* ---- dimensions of a node ---- */
 int clade__dim_axis(const clade__dimension *d, int a) {
   for (int i = 0; i < d->n_along; i++)
     if (d->along[i].a == a) return d->along[i].axis;

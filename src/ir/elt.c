@@ -1,4 +1,4 @@
-/* Putting one elementwise program into another. */
+/* Composition of elementwise programs. */
 #include "ir/elt.h"
 
 bool clade__elt_compose(const clade__elt *outer, int at, const clade__elt *inner, clade__elt *out,
@@ -6,11 +6,11 @@ bool clade__elt_compose(const clade__elt *outer, int at, const clade__elt *inner
   int n_in = inner->n_in + outer->n_in - 1, n_insn = inner->n_insn + outer->n_insn;
   if (at < 0 || at >= outer->n_in || !inner->n_in || n_in > CLADE__ELT_INPUTS || n_insn > CLADE__ELT_INSNS)
     return false;
-  if (!outer->n_insn && at != 0) return false; /* its result is input 0: there is nothing to put in */
+  if (!outer->n_insn && at != 0) return false; /* the result is input 0, so there is nothing to compose */
   clade__elt r = {.n_in = (uint8_t)n_in, .n_insn = (uint8_t)n_insn};
   uint8_t place[UINT8_MAX + 1] = {0}, from[CLADE__ELT_INPUTS] = {0};
   int n = 0;
-  /* Inner's inputs come first: so an epilogue's input 0 stays the op's own result. */
+  /* The inner program's inputs come first, so that input 0 of an epilogue stays the op's result. */
   for (int i = 0; i < inner->n_in; i++, n++) {
     r.in_dtype[n] = inner->in_dtype[i];
     from[n] = (uint8_t)(CLADE__ELT_INPUTS + i);

@@ -1,4 +1,4 @@
-/* A graph's life, its first error, and the values that it hands out. */
+/* A graph's creation and destruction, its sticky error, and access to its values. */
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ clade_status clade_graph_new(clade_graph **out) {
   clade__ref_init(&g->ref);
   do g->serial = atomic_fetch_add(&serials, 1) + 1;
   while (g->serial == 0);
-  g->n_nodes = g->n_values = 1; /* number 0 is none */
+  g->n_nodes = g->n_values = 1; /* number 0 means none */
   clade_status status = CLADE_OK;
   CLADE_GOTO(clade__grow(&g->nodes, &g->node_capacity, 1, sizeof *g->nodes));
   CLADE_GOTO(clade__grow(&g->values, &g->value_capacity, 1, sizeof *g->values));
@@ -58,14 +58,14 @@ clade_status clade_graph_status(const clade_graph *g) {
 
 const char *clade_graph_message(const clade_graph *g) {
   if (!g || g->status == CLADE_OK) return "";
-  return g->message ? g->message : clade_status_text(g->status); /* there was no memory for it */
+  return g->message ? g->message : clade_status_text(g->status); /* message allocation failed */
 }
 
 clade_val clade__graph_fail(clade_graph *g, clade_status status, const char *what) {
   size_t n = what ? strlen(what) : 0;
   if (what && strncmp(clade_last_error(), what, n) != 0) clade__fail_in(status, "%s", what);
   if (g && !g->sealed && g->status == CLADE_OK) {
-    char message[4096]; /* allocating may fail, and then says so in the same place */
+    char message[4096]; /* copy first: a failing allocation overwrites the message */
     snprintf(message, sizeof message, "%s", clade_last_error());
     g->status = status;
     g->message = clade__copy_text(message);

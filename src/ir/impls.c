@@ -1,13 +1,13 @@
-/* The implementations of an op, whatever header it was compiled against: structs that end earlier than this library's
- * are replaced by copies whose missing fields are zero. Who reads implementations goes through here. */
+/* Access to an op's implementations. Structs compiled against an older header are shorter; they are replaced by
+ * copies whose missing fields are zero. All readers go through this file. */
 #include "ir/ir.h"
 
-/* A field that is appended has to make the struct larger, or nobody would see that an older one lacks it. */
+/* A new last field must enlarge the struct, since its absence in older structs is detected by size. */
 #define ENDS_WITH(type, field) _Static_assert(sizeof(type) == CLADE__THROUGH(type, field), #type " ends in padding")
 ENDS_WITH(clade_impl, needs_local);
 ENDS_WITH(clade_space, configs);
 ENDS_WITH(clade_op, dims);
-/* What stands in plain arrays and inside of other structs cannot grow. */
+/* Structs used in plain arrays or within other structs cannot grow. */
 #define FROZEN(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is frozen")
 FROZEN(clade_attr, 2 * sizeof(void *) + 2 * sizeof(uint32_t));
 FROZEN(clade_val, 2 * sizeof(uint32_t));
@@ -59,7 +59,7 @@ const clade_impl *const *clade__impls(const clade_op *op) {
   const void *kept = NULL;
   if (!op->impls) return none;
   if (all_whole(op)) return op->impls;
-  /* it is there since the op's first node, and only found again */
+  /* created with the op's first node, so this is a lookup */
   return complete_all(op, &kept) == CLADE_OK ? kept : none;
 }
 

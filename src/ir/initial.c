@@ -1,4 +1,4 @@
-/* Initial values by how many elements a layer takes and gives: He's and Glorot's. */
+/* He and Glorot initialization from a layer's fan-in and fan-out. */
 #include <clade/graph.h>
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Adding nodes: operands checked, attributes copied, types inferred. And the ops that the graph itself knows. */
+/* Adding nodes: validates operands, copies attributes, infers types. */
 #include "ir/ir.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ clade_status clade__type_check(const clade_type *type, bool constant) {
   return clade_shape_is_constant(shape) ? clade_type_bytes(type, &bytes) : CLADE_OK;
 }
 
-/* The op may have begun with its own name. */
+/* The op may have put its own name into the message already. */
 clade_status clade__blame(clade_status status, const clade_op *op, const char *name) {
   const char *message = clade_last_error();
   size_t n = strlen(op->name);
@@ -75,7 +75,7 @@ static clade_status check_outputs(const clade_op *op, int n_out) {
   return CLADE_OK;
 }
 
-/* Room for one more node with its outputs. */
+/* Reserves space for a node and its outputs. */
 static clade_status reserve(clade_graph *g, int n_out) {
   size_t values = g->n_values + (size_t)n_out;
   if (values >= UINT32_MAX || g->n_nodes >= UINT32_MAX - 1)
@@ -84,7 +84,7 @@ static clade_status reserve(clade_graph *g, int n_out) {
   return clade__grow(&g->values, &g->value_capacity, values, sizeof *g->values);
 }
 
-/* `types`: of the outputs; NULL: the op infers them. */
+/* `types` of the outputs; NULL: inferred by the op. */
 static clade_status add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                         const clade__id *in, int n_out, const clade_type *types, clade__id *node) {
   clade_type out[CLADE_MAX_OPERANDS] = {0};
@@ -137,7 +137,7 @@ clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *n
   return add(g, op, name, attrs, 0, NULL, 1, type, node);
 }
 
-/* ---- for builders ---- */
+/* ---- public builder ---- */
 static size_t attr_size(clade_attr_kind kind) {
   switch (kind) {
   case CLADE_ATTR_BOOL: return sizeof(bool);
@@ -151,7 +151,7 @@ static size_t attr_size(clade_attr_kind kind) {
   return 0;
 }
 
-/* Every attribute lies inside the struct: it is read for printing, hashing and giving sizes to symbols. */
+/* Every attribute must lie within the struct, since it is read for printing, hashing and specialization. */
 static clade_status check_attrs(const clade_op *op) {
   for (const clade_attr *a = op->attrs; a && a->name; a++) {
     size_t size = attr_size(a->kind), count = CLADE_MAX(a->count, 1u);
@@ -166,7 +166,7 @@ static clade_status check_attrs(const clade_op *op) {
   return CLADE_OK;
 }
 
-/* The name is part of a file's name, of messages and of what is printed. */
+/* The name is used in file names, messages and printed graphs. */
 static clade_status check_op_name(const clade_op *op) {
   if (!op->name || !*op->name || strlen(op->name) > 64)
     return CLADE_FAIL(INVALID, "clade_node_add: an op has a name of at most 64 bytes");
@@ -179,7 +179,7 @@ static clade_status check_op_name(const clade_op *op) {
   return CLADE_OK;
 }
 
-/* The fields behind .impls are optional. */
+/* Fields after .impls are optional. */
 #define LEAST_OP CLADE__THROUGH(clade_op, impls)
 
 static clade_status check_op(const clade_op *op, int n_out) {
@@ -230,7 +230,7 @@ clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, c
   clade__id node = 0;
   clade_status status = clade__graph_ok(g) ? check_op(op, n_out) : CLADE_INVALID;
   if (status == CLADE_OK) status = add_checked(g, op, name, attrs, n_in, in, &node);
-  /* Not before: `outs` may be `in`. */
+  /* Clear late: `outs` may alias `in`. */
   for (int i = 0; outs && i < n_out && i < CLADE_MAX_OPERANDS; i++) outs[i] = (clade_val){0};
   if (!clade__graph_ok(g)) return (clade_val){0};
   if (status) return clade__graph_fail(g, status, NULL);

@@ -1,4 +1,4 @@
-/* The ops that the graph itself knows. They are no rows of ops.def: none of them has an implementation. */
+/* The graph's own ops. They have no implementations and no rows in ops.def. */
 #include "ir/dimensions.h"
 #include "ir/ties.h"
 

@@ -1,11 +1,11 @@
-/* A graph as text, a line per node, and as a drawing for Graphviz. */
+/* Prints a graph as text, one line per node, and as Graphviz input. */
 #include "ir/ir.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As few digits as tell the number from its neighbors. */
+/* Shortest decimal form that reads back as the same number. */
 static void add_double(clade__text *t, double value) {
   char text[40];
   for (int digits = 6; digits <= 17; digits++) {
@@ -61,7 +61,7 @@ static void add_element(clade__text *t, clade_attr_kind kind, const char *at) {
   }
 }
 
-/* A bool, number, type or shape, an array of them in brackets, bytes as a digest. */
+/* Prints a bool, number, type or shape; arrays in brackets, bytes as a digest. */
 static void add_attr(clade__text *t, const clade_attr *a, const char *at) {
   uint32_t count = CLADE_MAX(a->count, 1u);
   clade__text_add(t, "%s=", a->name);
@@ -82,7 +82,7 @@ static void add_attrs(clade__text *t, const clade__node *n) {
   const char *between = " {";
   for (const clade_attr *a = n->op->attrs; a && a->name; a++) {
     const char *at = (const char *)n->attrs + a->offset;
-    if (is_zero(at, CLADE_MAX(a->count, 1u) * clade__attr_size(a->kind))) continue; /* unset */
+    if (is_zero(at, CLADE_MAX(a->count, 1u) * clade__attr_size(a->kind))) continue; /* default value */
     clade__text_add(t, "%s", between);
     add_attr(t, a, at);
     between = ", ";
@@ -112,7 +112,7 @@ static void add_initial(clade__text *t, const clade__port *p) {
   clade__text_add(t, ")");
 }
 
-/* What distinguishes a node from others of its op. */
+/* Properties that distinguish the node from others of its op. */
 static void add_details(clade__text *t, const clade_graph *g, const clade__node *n) {
   size_t index;
   if (n->op == &clade__op_constant)

@@ -1,7 +1,7 @@
-/* Making one graph of another: node by node, in order, with a map from old values to new ones. */
+/* Rewrites a graph node by node, in order, with a map from old to new values. */
 #include "ir/ir.h"
 
-/* The constant's bytes are shared, not copied. */
+/* Shares the constant's contents instead of copying. */
 static clade_status share(clade_graph *g, const clade__constant_attrs *attrs) {
   CLADE_TRY(clade__grow(&g->blobs, &g->blob_capacity, g->n_blobs + 1, sizeof *g->blobs));
   clade__ref_up(&attrs->blob->ref);
@@ -66,7 +66,7 @@ static clade_status follow_ports(const clade__ports *from, const clade__id *map,
   return CLADE_OK;
 }
 
-/* The node says what is assigned: a pass may have given it another operand. */
+/* Updates the ports' assigned values from the assign nodes, whose operands a pass may have replaced. */
 static void follow_assigns(clade_graph *g) {
   for (size_t i = 1; i < g->n_nodes; i++) {
     const clade__node *n = &g->nodes[i];

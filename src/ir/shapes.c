@@ -1,4 +1,4 @@
-/* Shapes of variables that a graph is told before they are built: those of a pruned model. */
+/* Prescribed shapes of variables, as for pruned models. */
 #include "ir/ir.h"
 
 static clade__hash key_of(const char *name) { return clade__hash_bytes(name, strlen(name)); }

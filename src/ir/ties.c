@@ -1,18 +1,18 @@
-/* Places tied to each other: sets that are joined as nodes tell it, in the order of the graph. */
+/* Tied positions: union-find over the positions along the axes of all values, joined by the ops' rules. */
 #include "ir/ties.h"
 
 #include <inttypes.h>
 
 struct clade_ties {
   const clade_graph *g;
-  size_t n, *first; /* places; of each value the number of its first one, axis after axis */
+  size_t n, *first; /* number of positions; first position of each value, its axes one after another */
   size_t *parent;
-  bool *kept; /* of a set, at its root */
+  bool *kept; /* by root: the set must be kept */
   const clade__node *node;
-  clade_status status; /* of a rule that named what is not there */
+  clade_status status; /* error of a rule that names something that does not exist */
 };
 
-/* ---- sets ---- */
+/* ---- union-find ---- */
 static size_t root(const clade_ties *t, size_t place) {
   while (t->parent[place] != place) place = t->parent[place] = t->parent[t->parent[place]];
   return place;
@@ -38,8 +38,8 @@ size_t clade__ties_of(const clade_ties *t, clade__id value, int axis, int64_t at
 size_t clade__ties_count(const clade_ties *t) { return t->n; }
 bool clade__ties_kept(const clade_ties *t, size_t number) { return t->kept[root(t, number)]; }
 
-/* ---- what rules say ---- */
-/* The value behind an operand's or a result's number, where `n` places from `at` on are on its axis. */
+/* ---- declarations of rules ---- */
+/* The value with operand or result number `a`, if `n` positions from `at` on exist along its axis. */
 static clade__id value_of(clade_ties *t, int a, int axis, int64_t at, int64_t n) {
   const clade__node *node = t->node;
   if (t->status != CLADE_OK) return 0;
@@ -78,7 +78,7 @@ void clade_keep_axis(clade_ties *t, int a, int axis) {
 }
 
 bool clade_axis_kept(const clade_ties *t, int a, int axis) {
-  clade_ties *all = (clade_ties *)(uintptr_t)t; /* it may note a failure */
+  clade_ties *all = (clade_ties *)(uintptr_t)t; /* errors are stored in it */
   const int64_t n = t ? length(all, a, axis) : 0;
   const clade__id value = n ? value_of(all, a, axis, 0, n) : 0;
   for (int64_t i = 0; i < n; i++)
@@ -98,13 +98,13 @@ void clade__tie_broadcast(clade_ties *t, const clade_node *n, int first) {
       if (n->in[k].shape.dim[i] == y->dim[axis])
         clade_tie_axes(t, k, i, n->n_in, axis);
       else
-        clade_keep_axis(t, k, i); /* the one place that is repeated */
+        clade_keep_axis(t, k, i); /* a size of 1 that is broadcast */
     }
 }
 
 void clade__tie_same(clade_ties *t, const clade_node *n) { clade__tie_broadcast(t, n, 0); }
 
-/* ---- the whole graph ---- */
+/* ---- whole graph ---- */
 static void keep_value(clade_ties *t, clade__id value) {
   const clade_shape *shape = &t->g->values[value].type.shape;
   for (int axis = 0; axis < shape->rank; axis++)
