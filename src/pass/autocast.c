@@ -1,14 +1,14 @@
-/* Mixed precision: nodes of the narrow list compute in the narrow type, those of the wide list in f32, and the others
- * in what comes (docs/mixed-precision.md). A value that was built as f32 is stored in one of the two types, and is cast
- * to the other one once, where somebody wants it. Inputs, outputs and variables keep their types. */
+/* Mixed precision: ops of the narrow list compute in the narrow type, those of the wide list in f32, all others in
+ * the type of their operands (docs/mixed-precision.md). A value built as f32 is stored in one of the two types and
+ * cast once to the other if needed. Inputs, outputs and variables keep their types. */
 #include <inttypes.h>
 
 #include "pass/autocast.h"
 
-/* A value of the graph as it was built, in the new one; 0: not there in that type. */
+/* A value of the built graph in each type; 0: not available. */
 typedef struct versions {
   clade__id wide, narrow;
-  bool is_narrow; /* stored so: whoever takes what comes takes that */
+  bool is_narrow; /* stored type, which ops of neither list use */
 } versions;
 
 typedef struct caster {
@@ -16,22 +16,22 @@ typedef struct caster {
   clade_autocast *rules; /* by node */
   bool *is_output;       /* by value */
   versions *at;          /* by value */
-  size_t nodes, carried; /* that are narrow by their lists, and by what comes */
+  size_t nodes, carried; /* counts of nodes that are narrow by their list, and by their operands */
 } caster;
 
-/* ---- versions ---- */
+/* ---- versions of a value ---- */
 static bool is_managed(const clade_graph *old, clade__id value) { return clade__type(old, value)->dtype == CLADE_F32; }
 
 static clade_status add_cast(clade_graph *g, clade__id from, clade_dtype to, clade__id *out) {
   const clade__node *maker = &g->nodes[g->values[from].node];
   clade__eltwise_attrs attrs;
   clade__id node;
-  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
+  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed bytewise */
   attrs.program.n_in = attrs.program.n_insn = 1;
   attrs.program.in_dtype[0] = (uint8_t)clade__type(g, from)->dtype;
   attrs.program.insn[0].fn = clade__elt_by_name("cast")->number;
   attrs.program.insn[0].dtype = (uint8_t)to;
-  g->device = maker->device; /* what is narrow is cheaper to carry to another one */
+  g->device = maker->device; /* cast on the source device: narrow values are cheaper to transfer */
   CLADE_TRY(clade__node_new(g, &clade__op_eltwise, NULL, &attrs, 1, &from, &node));
   *out = g->nodes[node].first_out;
   return CLADE_OK;
@@ -51,7 +51,8 @@ static clade_status get_wide(caster *c, clade_graph *g, clade__id value, clade__
   return CLADE_OK;
 }
 
-/* A value that was made. What is like another one, as its gradient is, is stored as that is. */
+/* Records a computed value. If it has a `like` value, such as the one whose gradient it is, stores it in the same
+ * type. */
 static clade_status settle(caster *c, const clade_graph *old, clade_graph *g, clade__id value, clade__id made,
                            clade__id *map) {
   const clade__id like = old->values[value].like;
@@ -67,13 +68,13 @@ static clade_status settle(caster *c, const clade_graph *old, clade_graph *g, cl
   return c->is_output[value] ? get_wide(c, g, value, &map[value]) : CLADE_OK;
 }
 
-/* ---- elementwise programs, which cast in themselves ---- */
+/* ---- elementwise programs, which contain their casts ---- */
 static bool is_fill(const clade_graph *old, clade__id value) {
   const clade__node *n = &old->nodes[old->values[value].node];
   return n->op == &clade__op_constant && ((const clade__constant_attrs *)n->attrs)->pattern;
 }
 
-/* By operands that are as large as the result; what is repeated along it, as a bias is, makes nothing wide. */
+/* Decided by operands as large as the result. Broadcast operands such as a bias do not make it wide. */
 static bool is_result_narrow(const caster *c, const clade_graph *old, const clade__node *n) {
   const clade_shape *result = &clade__type(old, n->first_out)->shape;
   int whole = 0, wide = 0, narrow = 0, wide_whole = 0;
@@ -94,7 +95,7 @@ static bool all_are_narrow(const caster *c, const clade_graph *old, const clade_
   return true;
 }
 
-/* The program in another type. */
+/* Changes the program's type. */
 static void retype(clade__elt *p, clade_dtype to) {
   for (int i = 0; i < p->n_in; i++)
     if (p->in_dtype[i] == CLADE_F32) p->in_dtype[i] = (uint8_t)to;
@@ -102,8 +103,7 @@ static void retype(clade__elt *p, clade_dtype to) {
     if (p->insn[i].dtype == CLADE_F32) p->insn[i].dtype = (uint8_t)to;
 }
 
-/* Operand `at`, which comes in the narrow type, is cast by an instruction in front of the others; a cast casts by
- * itself. */
+/* Casts the narrow operand `at` by an instruction at the beginning, unless the program is a cast itself. */
 static void cast_operand(clade__elt *p, int at, clade_dtype narrow) {
   p->in_dtype[at] = (uint8_t)narrow;
   if (p->n_insn == 1 && clade__elt_by_number(p->insn[0].fn)->kind == CLADE__ELT_CAST) return;
@@ -121,13 +121,13 @@ static void cast_operand(clade__elt *p, int at, clade_dtype narrow) {
   p->n_insn++;
 }
 
-/* Unused arguments are 0, which is an operand: only those that the function takes may be told apart from it. */
+/* Unused arguments are 0, which looks like an operand, so mark those beyond the function's arity. */
 static void clear_unused(clade__elt *p) {
   for (int i = 0; i < p->n_insn; i++)
     for (int k = clade__elt_by_number(p->insn[i].fn)->arity; k < 3; k++) p->insn[i].arg[k] = 0;
 }
 
-/* In f32, of operands as they are. */
+/* Computes in f32 from operands in their stored types. */
 static clade_status widen(caster *c, const clade_graph *old, const clade__node *n, clade_graph *g, const clade__id *map,
                           clade__elt *p, clade__id *in) {
   for (int i = 0; i < n->n_in; i++) {
@@ -179,7 +179,7 @@ static clade_status eltwise(caster *c, const clade_graph *old, const clade__node
 }
 
 /* ---- other nodes ---- */
-/* Those that come as they are are all narrow, or none of them is: the widest decides. */
+/* Operands of such ops must have one type: narrow only if all are. */
 static bool comes_narrow(const caster *c, const clade_graph *old, const clade__node *n) {
   const uint64_t carried = clade__autocast_carried(n->op);
   bool any = false;
@@ -226,7 +226,7 @@ static bool casts(const clade_graph *g, const clade__node *n, clade_dtype from, 
   return clade__is_cast(n) && clade__type(g, n->in[0])->dtype == from && clade__type(g, n->first_out)->dtype == to;
 }
 
-/* What nobody came to want does not count. */
+/* Casts that ended up unused do not count. */
 static clade_status tell(const clade_graph *g, const caster *c, char **out) {
   size_t narrow = 0, variables = 0, wide = 0;
   clade__text text = {0};

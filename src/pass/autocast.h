@@ -1,13 +1,13 @@
-/* What mixed precision makes of each node: the lists of ops, and the user's words that go before them. */
+/* Decides the type that each node computes in under mixed precision: the ops' lists and the user's overrides. */
 #ifndef CLADE_AUTOCAST_H
 #define CLADE_AUTOCAST_H
 
 #include "pass/pass.h"
 
-/* By node of a graph as it was built, an array of n_nodes, by clade__free. Words of ctx->types that name nothing, or no
- * type that the func computes in, are errors. */
+/* The decision for each node of a built graph, an array of n_nodes freed by clade__free. Fails if an override in
+ * ctx->types matches nothing, or names a type that the func does not compute in. */
 clade_status clade__autocast_rules(const clade__pass_ctx *ctx, clade_autocast **out);
-/* The operands of a node that carries which come as they are; the others of f32 stay so. */
+/* Bit mask of operands whose type an op of neither list takes over; its other f32 operands stay f32. */
 uint64_t clade__autocast_carried(const clade_op *op);
 
 #endif

@@ -1,23 +1,23 @@
-/* Reverse-mode derivatives, as nodes added to the graph that is being built. What several shares of a batch give to one
- * value is summed in each share first, and then over the shares in pairs: the same tree whether they are devices of one
- * process or processes. */
+/* Reverse-mode differentiation, which adds nodes to the graph under construction. Gradients from several shares of a
+ * batch are summed within each share, then pairwise over the shares: the same order of summation for devices of one
+ * process and for several processes. */
 #include "pass/pass.h"
 
 #include <stdio.h>
 
 typedef struct tape {
   clade_graph *g;
-  size_t n_nodes, n_values; /* before anything was added */
+  size_t n_nodes, n_values; /* before differentiation */
   int n_shares;
-  bool *depends;   /* by value: on one of the xs */
-  clade_val *grad; /* [value * n_shares + share]: what has flowed in from that share so far */
+  bool *depends;   /* by value: depends on one of the xs */
+  clade_val *grad; /* [value * n_shares + share]: gradient from that share so far */
 } tape;
 
 static bool is_float(const clade_graph *g, clade__id value) {
   return clade__is_computed_float(clade__type(g, value)->dtype);
 }
 
-/* The value's number; only floats have derivatives, and of those none that are for storage. */
+/* Resolves a value. Only computed float types have derivatives. */
 static clade_status take_float(const clade_graph *g, clade_val v, const char *what, clade__id *id) {
   char text[640];
   CLADE_TRY(clade__graph_value(g, v, what, id));
@@ -40,12 +40,13 @@ static clade_val *from_share(const tape *t, clade__id value, int share) {
   return &t->grad[(size_t)value * (size_t)t->n_shares + (size_t)share];
 }
 
-/* What goes on unchanged from one node to the next is the gradient of several: the first one counts. */
+/* A gradient that passes through several nodes unchanged belongs to several values; the first counts. */
 static void note_like(clade_graph *g, clade_val dx, clade__id value) {
   if (clade_val_ok(dx) && !g->values[dx.id].like) g->values[dx.id].like = value;
 }
 
-/* A share's sum is put where the value lives, if that is of the same share, and else where the share computes. */
+/* Sums of a share are placed on the value's device if the value belongs to the share, else on the device that
+ * computes the share. */
 static clade_status accumulate(tape *t, clade__id value, const clade__node *user, clade_val dx) {
   clade_val *sum = from_share(t, value, user->share);
   const clade__node *maker = &t->g->nodes[t->g->values[value].node];
@@ -66,7 +67,7 @@ clade_val clade__sum_in_pairs(clade_graph *g, int n, const clade_val *part) {
   return clade_add(g, low, high);
 }
 
-/* All of it, once no share adds any more. */
+/* The total gradient, after all shares have contributed. */
 static clade_val gradient_of(tape *t, clade__id value) {
   clade_val *part = from_share(t, value, 0);
   part[0] = clade__sum_in_pairs(t->g, t->n_shares, part);
@@ -94,7 +95,7 @@ static void find_dependents(tape *t) {
   }
 }
 
-/* What an op sees of its node while the graph grows under it. */
+/* Copies of a node's types and values, which stay valid while the graph grows. */
 typedef struct frame {
   clade_type in_type[CLADE_MAX_OPERANDS], out_type[CLADE_MAX_OPERANDS];
   clade_val in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS], dout[CLADE_MAX_OPERANDS], din[CLADE_MAX_OPERANDS];
@@ -102,7 +103,7 @@ typedef struct frame {
   clade_node view;
 } frame;
 
-/* Whether a gradient arrives at the node and somebody behind it wants it. */
+/* Whether a gradient reaches the node and one of its operands needs one. */
 static bool open_frame(tape *t, const clade__node *n, frame *f) {
   bool arrives = false, wanted = false;
   for (int i = 0; i < n->n_out; i++) {
@@ -136,7 +137,7 @@ static clade_status take(tape *t, const clade__node *n, const frame *f) {
 }
 
 static clade_status differentiate(tape *t, clade__id id) {
-  const clade__node n = t->g->nodes[id]; /* the array may move */
+  const clade__node n = t->g->nodes[id]; /* copy: the array may move */
   frame f;
   char what[400];
   t->g->share = n.share;
@@ -177,7 +178,7 @@ static clade_status run(tape *t, clade_val y, clade_val dy, int n, const clade_v
   return clade_graph_status(g);
 }
 
-/* `zeros`: where y does not depend on x, instead of nothing. */
+/* `zeros`: returns zeros instead of an invalid value if y does not depend on x. */
 static clade_status gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs,
                               bool zeros) {
   for (int i = 0; dxs && i < n; i++) dxs[i] = (clade_val){0};

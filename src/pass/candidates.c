@@ -1,4 +1,4 @@
-/* The candidates to compute each node: its implementations that accept, with the layouts that they ask for. */
+/* Finds the candidates for each node: its applicable implementations with the layouts that they require. */
 #include "pass/candidates.h"
 
 bool clade__same_layout(clade_layout a, clade_layout b) {
@@ -49,7 +49,7 @@ void clade__candidate_view(const clade__choice *c, clade__id node, const clade__
     (i < n->n_in ? &in[i] : &out[i - n->n_in])->layout = layouts_of(c, operand(n, i))->at[candidate->indices[i]];
 }
 
-/* ---- ways ---- */
+/* ---- candidates ---- */
 clade_status clade__candidate_add(clade__choice *c, clade__id node, const clade__candidate *candidate) {
   const clade__node *n = &c->g->nodes[node];
   clade__candidates *w = &c->candidates[node];
@@ -71,7 +71,7 @@ clade_status clade__candidate_add(clade__choice *c, clade__id node, const clade_
   copy.indices = clade__arena_new(&c->arena, layouts);
   if (!copy.indices) return CLADE_NO_MEMORY;
   memcpy(copy.indices, candidate->indices, layouts);
-  if (w->count == 0 || w->count % 4 == 1) { /* mostly there is one */
+  if (w->count == 0 || w->count % 4 == 1) { /* grow rarely: most nodes have one */
     clade__candidate *larger = clade__arena_new(&c->arena, (size_t)(w->count ? w->count + 4 : 1) * sizeof *larger);
     if (!larger) return CLADE_NO_MEMORY;
     if (w->count) memcpy(larger, w->at, (size_t)w->count * sizeof *larger);
@@ -85,7 +85,7 @@ static void built_layouts(const clade__choice *c, const clade__node *n, uint8_t 
   for (int i = 0; i < n->n_in + n->n_out; i++) indices[i] = (uint8_t)clade__layout_built(c, operand(n, i));
 }
 
-/* The layouts of the layouts that the implementation asks for; false: they cannot be had. */
+/* Indices of the layouts that the implementation requires; false: a layout is impossible. */
 static bool wanted_layouts(clade__choice *c, clade__id node, const clade_impl *impl, const clade_query *q,
                            uint8_t *indices) {
   const clade__node *n = &c->g->nodes[node];
@@ -105,22 +105,22 @@ static bool wanted_layouts(clade__choice *c, clade__id node, const clade_impl *i
   return true;
 }
 
-/* Whether scratch memory leaves a func room for its values: some ask for it for each unit. By the device's own budget,
- * so that one set for a while changes no choice; what is pinned stays, and the op's last implementation is never
- * refused. */
+/* Whether the workspace leaves room for the func's values, since some implementations use one per compute unit.
+ * Based on the device's own budget, so that a temporary budget changes no choice. Pinned choices and an op's last
+ * implementation are always accepted. */
 static bool has_room(clade__choice *c, clade__id node, int number, const clade_query *q, const uint8_t *indices) {
   const clade_impl *const *impls = clade__impls(q->node->op), *impl = impls[number];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   const clade_query there = {sizeof there, &view, q->device, q->config};
   const char *why = c->candidates[node].pick.why;
-  if (!impl->workspace || !impls[number + 1] || !q->device->budget_bytes) return true; /* 0: nobody told */
+  if (!impl->workspace || !impls[number + 1] || !q->device->budget_bytes) return true; /* 0: unknown */
   if (why && !strcmp(why, "pinned")) return true;
   clade__candidate_view(c, node, &(clade__candidate){.indices = (uint8_t *)indices}, in, out, &view);
   return impl->workspace(&there) <= q->device->budget_bytes / 4;
 }
 
-/* Leaves out what records say and what cannot be had, for its layouts or its scratch memory. */
+/* Removes candidates from the records' choice if their layouts or workspace are impossible. */
 static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
   clade__pick *pick = &c->candidates[node].pick;
   uint8_t indices[2 * CLADE_MAX_OPERANDS];
@@ -134,7 +134,8 @@ static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
   }
 }
 
-/* As measured; where it was measured dense, and works in any layout, by how much more it is estimated to take. */
+/* The recorded time, scaled by the ratio of estimated costs if it was recorded for dense layouts and the
+ * implementation supports any. */
 static double told_cost(const clade__pick *pick, int number, const clade_query *built, const clade_query *there) {
   const clade_impl *impl = clade__impls(built->node->op)[number];
   double told = clade__pick_told(pick, number), cost = clade__impl_cost(impl, there);
@@ -219,13 +220,14 @@ clade_status clade__candidates_find(clade__choice *c) {
   return CLADE_OK;
 }
 
-/* ---- nodes that work in any layout ---- */
+/* ---- nodes that accept any layout ---- */
 static bool whole(const clade_shape *in, int axis, const clade_shape *out, int out_axis) {
   return axis >= 0 && in->dim[axis] == out->dim[out_axis];
 }
 static bool single(const clade_shape *in, int axis) { return axis < 0 || in->dim[axis] == 1; }
 
-/* The layout of an operand beside outputs in `layout`. In memory there are two axes more, which must be possible. */
+/* The layout of an operand if the outputs have `layout`. A layout has two more axes in memory, which must be
+ * possible. */
 static bool carried(const clade_shape *out, clade_layout layout, const clade_shape *in, clade_layout *have) {
   int shift = out->rank - in->rank, axis = layout.axis - shift;
   bool pairs = layout.interleave > 1;
@@ -245,7 +247,7 @@ static bool dense(const clade_node *n) {
   return true;
 }
 
-/* The node's layouts where its outputs lie in `layout`; false: they cannot. */
+/* The node's layouts if its outputs have `layout`; false: impossible. */
 static bool spread_layouts(clade__choice *c, const clade__node *n, const clade_node *view, clade_layout layout,
                            uint8_t *indices) {
   clade_layout wanted[2 * CLADE_MAX_OPERANDS];
@@ -298,7 +300,7 @@ static clade_status spread_node(clade__choice *c, clade__id id) {
   clade__node_view(c->g, id, in, out, &view);
   if (!dense(&view)) return CLADE_OK;
   for (int i = 0; i < n->n_in + n->n_out; i++) {
-    const clade__layouts f = *layouts_of(c, operand(n, i)); /* it may grow */
+    const clade__layouts f = *layouts_of(c, operand(n, i)); /* copy: the array may grow */
     int shift = out[0].shape.rank - (i < n->n_in ? in[i].shape.rank : out[i - n->n_in].shape.rank);
     for (int k = 0; k < f.count; k++) {
       clade_layout layout = f.at[k];
@@ -310,7 +312,7 @@ static clade_status spread_node(clade__choice *c, clade__id id) {
   return CLADE_OK;
 }
 
-/* Down and up, twice: what one branch learns from above reaches the others. */
+/* Two rounds of a forward and a backward sweep, so that layouts found in one branch reach the others. */
 clade_status clade__candidates_spread(clade__choice *c) {
   for (int round = 0; round < 2; round++) {
     for (clade__id id = 1; id < c->g->n_nodes; id++) CLADE_TRY(spread_node(c, id));

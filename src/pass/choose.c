@@ -1,27 +1,27 @@
-/* The choice among the candidates of all nodes, as a least sum: an unknown for each node that has several candidates,
- * and one for each value that they may want in several layouts: the set of layouts in which it is there. */
+/* Chooses candidates by minimizing the total cost. Unknowns: the candidate of each node with
+ * several, and the set of layouts in which each value is available. */
 #include "pass/least.h"
 #include "pass/candidates.h"
 
-#define NEVER 1e30 /* above all sums of costs that differ by 1e9 at most */
+#define NEVER 1e30 /* infinite cost; exceeds any sum of finite ones */
 
 enum { MASKS = 1 << CLADE__MOST_LAYOUTS, SWEEPS = 8 };
 
-typedef struct reorders { /* of a value, by layout: from dense to there and back */
+typedef struct reorders { /* costs for a value, by layout: from dense and back */
   double pack[CLADE__MOST_LAYOUTS], unpack[CLADE__MOST_LAYOUTS];
 } reorders;
 
 typedef struct problem {
   clade__choice *c;
   clade__least least;
-  uint32_t *node, *value;                /* their unknowns, from 1 on; 0: none. Values by root */
-  unsigned *must;                        /* by root: layouts that are needed whatever is chosen */
-  bool *open;                            /* by root: some neighbor has several candidates */
+  uint32_t *node, *value;                /* numbers of the unknowns from 1; 0: none. Values by root */
+  unsigned *must;                        /* by root: bit set of layouts that are needed in any case */
+  bool *open;                            /* by root: a neighbor has several candidates */
   reorders **reorders;                   /* by root */
-  uint32_t (*uses)[CLADE__MOST_LAYOUTS]; /* by root and layout: who wants it so, as things stand */
+  uint32_t (*uses)[CLADE__MOST_LAYOUTS]; /* by root and layout: number of users with the current choice */
 } problem;
 
-/* From one layout to a set of them. What is blocked goes by way of dense. */
+/* Cost of converting one layout to a set of them. Blocked layouts convert through dense. */
 static double conversion(const clade__layouts *f, const reorders *t, int from, unsigned to) {
   double sum = 0;
   to &= ~(1u << from);
@@ -32,7 +32,7 @@ static double conversion(const clade__layouts *f, const reorders *t, int from, u
   return sum;
 }
 
-/* The sets that may hold what is needed anyway. */
+/* Enumerates the layout sets that contain the required ones. */
 static int masks_of(unsigned must, int layouts, unsigned mask[MASKS]) {
   int n = 0;
   for (unsigned m = 1; m < 1u << layouts; m++)
@@ -44,7 +44,7 @@ static clade__id operand(const clade__node *n, int i) {
   return i < n->n_in ? n->in[i] : n->first_out + (clade__id)(i - n->n_in);
 }
 
-/* ---- what is open ---- */
+/* ---- unknowns ---- */
 static void survey(problem *p) {
   const clade__choice *c = p->c;
   for (clade__id id = 1; id < c->g->n_nodes; id++) {
@@ -68,7 +68,8 @@ static clade_status add_node(problem *p, clade__id id) {
   const clade__candidates *w = &p->c->candidates[id];
   double cost[CLADE__MOST_CANDIDATES], least = w->at[0].cost;
   for (int i = 1; i < w->count; i++) least = CLADE_MIN(least, w->at[i].cost);
-  for (int i = 0; i < w->count; i++) cost[i] = w->at[i].cost - least; /* what all share would only cost digits */
+  /* Subtract the common part, which would only cost precision. */
+  for (int i = 0; i < w->count; i++) cost[i] = w->at[i].cost - least;
   CLADE_TRY(clade__least_add(&p->least, w->count, cost, -1, &p->node[id]));
   p->node[id]++;
   return CLADE_OK;
@@ -89,7 +90,7 @@ static clade_status find_reorders(problem *p, clade__id v) {
   return CLADE_OK;
 }
 
-/* The value, and what its node's candidate means for it. */
+/* Adds the unknown of a value and its cost with its producer's candidates. */
 static clade_status add_value(problem *p, clade__id v) {
   const clade__choice *c = p->c;
   const clade__layouts *f = &c->layouts[v];
@@ -113,7 +114,7 @@ static clade_status add_value(problem *p, clade__id v) {
   return clade__least_pair(&p->least, p->node[c->g->values[v].node] - 1, p->value[v] - 1, pair);
 }
 
-/* A node finds its operand only in a layout that is there. */
+/* A node requires that its operand is available in the candidate's layout. */
 static clade_status add_use(problem *p, clade__id id, int operand) {
   const clade__choice *c = p->c;
   const clade__candidates *w = &c->candidates[id];
@@ -145,7 +146,7 @@ static clade_status state(problem *p) {
   return CLADE_OK;
 }
 
-/* ---- where something was guessed: what each node can better by itself ---- */
+/* ---- local improvement, after an inexact solution ---- */
 static double around(const problem *p, clade__id id) {
   const clade__choice *c = p->c;
   const clade__node *n = &c->g->nodes[id];
@@ -172,7 +173,7 @@ static void use(problem *p, clade__id id, uint32_t by) {
 }
 
 static void go(problem *p, clade__id id, int candidate) {
-  use(p, id, UINT32_MAX); /* one less */
+  use(p, id, UINT32_MAX); /* remove this node's contribution */
   p->c->candidates[id].chosen = candidate;
   use(p, id, 1);
 }

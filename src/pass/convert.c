@@ -1,10 +1,9 @@
-/* Writes the choice into a new graph: every node in the layouts of its candidate, and conversions where they are
- * wanted. */
+/* Applies the choice: builds a graph with each node in its candidate's layouts, and reorders where needed. */
 #include "op/pack.h"
 #include "pass/candidates.h"
 
-/* ---- what a conversion costs ---- */
-/* The cheapest implementation of a conversion for these types; -1: none. */
+/* ---- cost of reorders ---- */
+/* The cheapest implementation of a reorder for these types, or -1. */
 static int cheapest(const clade_op *op, const void *attrs, const clade_device_info *device, const clade_type *in,
                     const clade_type *out, double *cost) {
   clade_type from = *in, to = *out;
@@ -24,7 +23,7 @@ static int cheapest(const clade_op *op, const void *attrs, const clade_device_in
 
 static clade__pack_attrs attrs_of(clade_layout layout) {
   clade__pack_attrs attrs;
-  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
+  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed bytewise */
   attrs.axis = layout.axis;
   attrs.block = layout.block;
   attrs.interleave = layout.interleave;
@@ -52,10 +51,10 @@ double clade__unpack_cost(const clade_device_info *device, const clade_type *typ
   return conversion_cost(&clade__op_unpack, device, type, layout);
 }
 
-/* ---- the new graph ---- */
+/* ---- building the graph ---- */
 typedef struct writer {
   const clade__choice *c;
-  clade__id (*there)[CLADE__MOST_LAYOUTS]; /* by root and layout: the new graph's value, 0: not yet */
+  clade__id (*there)[CLADE__MOST_LAYOUTS]; /* by root and layout: new value, or 0 */
   bool *output;                            /* by value */
 } writer;
 
@@ -103,7 +102,7 @@ static clade_status convert(const clade__choice *c, clade_graph *g, const clade_
   return keep_impl(g, n, impl, q.config, refusals);
 }
 
-/* The value in one of its layouts, made of what there is: blocked ones of the dense one. */
+/* Returns the value in a layout, reordering if needed. Blocked layouts are made from dense. */
 static clade_status want(writer *w, clade_graph *g, clade__id root, int indices, clade__id *out) {
   const clade__layouts *f = &w->c->layouts[root];
   clade__id *there = w->there[root], dense = 0, blocked = 0;
@@ -161,7 +160,7 @@ static clade_status write(void *user, const clade_graph *old, clade__id node, cl
   } else if (c->candidates[node].count) {
     CLADE_TRY(write_way(w, old, node, g, map));
   }
-  for (int i = 0; i < n->n_out; i++) { /* ports are to find what they were built with */
+  for (int i = 0; i < n->n_out; i++) { /* outputs keep their built layouts */
     clade__id v = n->first_out + (clade__id)i;
     if (w->output[v]) CLADE_TRY(want(w, g, c->root[v], clade__layout_built(c, v), &map[v]));
   }

@@ -1,4 +1,4 @@
-/* Drops nodes that no output and no effect needs. Inputs and variables stay: they are what callers see. */
+/* Dead code elimination. Inputs and variables stay, since callers see them. */
 #include "pass/pass.h"
 
 static bool is_root(const clade__node *n) {
@@ -15,7 +15,7 @@ clade_status clade__pass_dead(clade__pass_ctx *ctx) {
   bool *live = clade__new(old->n_nodes, sizeof *live);
   if (!live) return CLADE_NO_MEMORY;
   for (size_t i = 0; i < old->outputs.count; i++) live[old->values[old->outputs.at[i].value].node] = true;
-  for (size_t i = old->n_nodes; i-- > 1;) { /* every node comes after what it uses */
+  for (size_t i = old->n_nodes; i-- > 1;) { /* reverse topological order */
     const clade__node *n = &old->nodes[i];
     live[i] = live[i] || is_root(n);
     for (int k = 0; live[i] && k < n->n_in; k++) live[old->values[n->in[k]].node] = true;

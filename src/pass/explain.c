@@ -1,7 +1,7 @@
-/* What was chosen for each node, and who refused and why. */
+/* Prints the chosen implementation of each node, and why others were refused. */
 #include "pass/pass.h"
 
-/* By what row, where it was not the estimates that decided. */
+/* The configuration, if a record or pin decided. */
 static void explain_row(const clade__node *n, clade__text *out) {
   const clade_space *space = clade__impls(n->op)[n->impl]->space;
   if (strcmp(n->why, "measured") != 0 && strcmp(n->why, "pinned") != 0) return;
@@ -17,7 +17,7 @@ static void explain_refusals(const clade__node *n, clade__text *out) {
     if (i != n->impl) clade__text_add(out, "; %s: %s", impls[i]->name, n->refusals[i]);
 }
 
-/* Of which operands no copy was made. */
+/* Operands of a product that are read in place, without a copy. */
 static void explain_views(const clade__node *n, clade__text *out) {
   char shape[200];
   if (n->op != &clade__op_gemm) return;
@@ -28,13 +28,13 @@ static void explain_views(const clade__node *n, clade__text *out) {
                       clade_shape_text(&at->shape[i], shape, sizeof shape));
 }
 
-/* Of a value: where, and as which operand, it is first used. */
+/* First use of a value. */
 typedef struct use {
   clade__id node;
   int operand;
 } use;
 
-/* Why a value is converted: for whom. */
+/* The node for which a value is reordered. */
 static void explain_conversion(const clade_graph *g, const clade__node *n, const use *uses, clade__text *out) {
   const use *to = &uses[n->first_out];
   const clade__node *from = &g->nodes[g->values[n->in[0]].node], *user = &g->nodes[to->node];
@@ -50,7 +50,7 @@ static void explain_conversion(const clade_graph *g, const clade__node *n, const
   if (user->impl >= 0) clade__text_add(out, " (%s)", clade__impls(user->op)[user->impl]->name);
 }
 
-/* What a node that only casts makes of what. */
+/* Source and target type of a cast. */
 static void explain_cast(const clade_graph *g, const clade__node *n, clade__text *out) {
   if (!clade__is_cast(n)) return;
   const clade__node *from = &g->nodes[g->values[n->in[0]].node];
@@ -59,7 +59,7 @@ static void explain_cast(const clade_graph *g, const clade__node *n, clade__text
   if (clade__graph_frozen(g, n->in[0])) clade__text_add(out, ", once for each value of it");
 }
 
-/* Why a node is on the fallback device, by what the devices with a bundle say to it. */
+/* Why a node is on the fallback device: the refusals of the bundle device. */
 static void explain_fallback(const clade__pass_ctx *ctx, clade__id id, clade__text *out) {
   clade_type in[CLADE_MAX_OPERANDS], outs[CLADE_MAX_OPERANDS];
   int32_t config[CLADE_MAX_PARAMS];

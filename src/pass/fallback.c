@@ -1,11 +1,10 @@
-/* Sends nodes of devices whose programs come from a bundle to the fallback device, a device that compiles: those that
- * no kernel of the bundle computes, and those for which that is cheaper in all, copies and changes of programs counted.
- */
+/* Moves nodes from devices with bundles to the fallback device: those without a bundle kernel, and those for which
+ * that is cheaper in total, including transfers and program changes. */
 #include <stdio.h>
 
 #include "pass/sites.h"
 
-/* ---- where a node can be ---- */
+/* ---- possible devices of a node ---- */
 static unsigned word_of(const char *text, size_t n) {
   if (clade__word_is("home", text, n)) return CLADE__HOME;
   return clade__word_is("fallback", text, n) || clade__is_old_name("fallback", text, n) ? CLADE__AWAY : 0;
@@ -23,7 +22,7 @@ static bool stays(const clade_op *op) {
          op == &clade__op_transfer;
 }
 
-/* What it takes there: as it was measured, or else as it is estimated. */
+/* Cost on a device: measured, else estimated. */
 static clade_status find_cost(const clade__sites *s, const clade_node *view, int place, int device, clade__site *site) {
   double measured;
   const int number = clade__least_impl(s->ctx, view, device, &site->cost[place]);
@@ -50,7 +49,7 @@ static clade_status find_site(clade__sites *s, clade__id id) {
     clade__node_view(s->g, id, in, out, &view);
     CLADE_TRY(find_cost(s, &view, 0, n->device, site));
     CLADE_TRY(find_cost(s, &view, 1, ctx->fallback, site));
-    if (!site->may) site->may = CLADE__HOME; /* select says who refuses, and why */
+    if (!site->may) site->may = CLADE__HOME; /* the select pass reports the refusals */
   } else if (ctx->devices[n->device].kernels) {
     site->may = CLADE__HOME | CLADE__AWAY;
   }
@@ -58,8 +57,9 @@ static clade_status find_site(clade__sites *s, clade__id id) {
   return CLADE_OK;
 }
 
-/* ---- what was chosen before ---- */
-/* As choices name it. By its number, since factors may differ: a schedule that goes on for longer. */
+/* ---- recorded placements ---- */
+/* Key of a node in the choices. Uses the node's number instead of its constants, which may differ, as for a longer
+ * schedule. */
 enum { SITE_NAME = 768 };
 static void name_site(const clade_graph *g, clade__id id, char name[SITE_NAME]) {
   const clade__node *n = &g->nodes[id];
@@ -68,7 +68,7 @@ static void name_site(const clade_graph *g, clade__id id, char name[SITE_NAME]) 
   snprintf(name, SITE_NAME, "node %u of %zu %s", (unsigned)id, g->n_nodes, type);
 }
 
-/* Where choices say that it was, as far as it can be there. */
+/* Restricts a node to its recorded device, if possible. */
 static void pin(clade__sites *p, clade__id id) {
   clade__site *s = &p->at[id];
   char name[SITE_NAME];
@@ -84,7 +84,7 @@ static void pin(clade__sites *p, clade__id id) {
                r->problem, r->impl);
 }
 
-/* What was free to go is told, so that it can be placed alike again. */
+/* Records the devices of nodes with a choice, so that they can be placed alike later. */
 static clade_status tell(const clade__sites *p, const int *device, clade__records **placed) {
   char name[SITE_NAME];
   for (clade__id id = 1; id < p->g->n_nodes; id++) {
@@ -117,7 +117,7 @@ static clade_status place(clade__pass_ctx *ctx) {
   CLADE_GOTO(tell(&s, device, &ctx->placed));
   for (clade__id id = 1; id < g->n_nodes; id++) moved |= device[id] != g->nodes[id].device;
   if (moved) CLADE_GOTO(clade__place_on(ctx, device));
-  if (moved) CLADE_GOTO(clade__pass_dead(ctx)); /* constants that went with their users */
+  if (moved) CLADE_GOTO(clade__pass_dead(ctx)); /* constants that moved with their users */
 fail:
   clade__free(device);
   clade__free(s.at);
@@ -125,8 +125,8 @@ fail:
   return status;
 }
 
-/* What a bundle takes is known when it is joined: a product's store takes what nothing takes apart. What the user named
- * is settled then, and no longer keeps nodes from being joined. */
+/* Fusion comes first, since a bundle kernel's support depends on the fused node: the store of a product may take
+ * what no kernel computes alone. Names that the user placed are resolved before and no longer prevent fusion. */
 clade_status clade__pass_fallback(clade__pass_ctx *ctx) {
   if (ctx->fallback < 0) return CLADE_OK;
   if (!ctx->no_fusion) CLADE_TRY(clade__pass_fuse(ctx));
@@ -135,9 +135,9 @@ clade_status clade__pass_fallback(clade__pass_ctx *ctx) {
   return CLADE_OK;
 }
 
-/* ---- what the user named ---- */
-/* As the graph or an op has it; NULL: nothing that could be placed is called so. An op that the graph lacks is no
- * error: a model's funcs share the words. */
+/* ---- the user's placements ---- */
+/* The name as stored in the graph or op; NULL: nothing placeable has it. An op that the graph lacks is no error,
+ * because the funcs of a model share the setting. */
 static const char *name_in(const clade_graph *g, const char *at, size_t n) {
   const clade_op *op = clade__op_named(g, at, n);
   for (size_t id = 1; n && id < g->n_nodes; id++)

@@ -1,9 +1,9 @@
-/* Nodes that change nothing, pairs that undo one another, and nodes that compute what another one has computed. */
+/* Simplification: removes identity nodes and inverse pairs, and merges common subexpressions. */
 #include "pass/pass.h"
 
-/* Casts to the same type, reshapes and broadcasts to the same shape, transfers to where the value is. */
+/* Casts to the same type, reshapes and broadcasts to the same shape, transfers within a device. */
 static bool changes_nothing(const clade_graph *g, const clade__node *n) {
-  if (n->op == &clade__op_transfer) return true; /* when it stays on its device, which the caller asks */
+  if (n->op == &clade__op_transfer) return true; /* the caller checks the devices */
   if (!clade_type_equal(clade__type(g, n->in[0]), clade__type(g, n->first_out))) return false;
   if (n->op->flags & CLADE_OP_VIEW) return true; /* of its first operand */
   if (n->n_in != 1) return false;
@@ -19,7 +19,7 @@ static int device_of(const clade_graph *g, clade__id value) { return g->nodes[g-
 
 static const clade__node *producer(const clade_graph *g, clade__id value) { return &g->nodes[g->values[value].node]; }
 
-/* The permutation of a transpose, by its attribute table. */
+/* The permutation of a transpose, read through its attribute table. */
 static bool permutation(const clade__node *n, int32_t axes[CLADE_MAX_RANK]) {
   for (const clade_attr *a = n->op->attrs; a && a->name; a++)
     if (strcmp(a->name, "axes") == 0 && a->kind == CLADE_ATTR_I32 && a->count == CLADE_MAX_RANK) {
@@ -37,7 +37,7 @@ static bool undone(const clade__node *outer, const clade__node *inner, int rank)
   return true;
 }
 
-/* The value that n, whose operand `inner` made, comes to; 0: none that is there. */
+/* The value that n and its operand's node `inner` reduce to; 0: none. */
 static clade__id canceled(const clade_graph *g, const clade__node *n, const clade__node *inner,
                           const clade_type *type) {
   bool both = (n->op == &clade__op_transpose && inner->op == n->op && undone(n, inner, type->shape.rank)) ||
@@ -46,13 +46,12 @@ static clade__id canceled(const clade_graph *g, const clade__node *n, const clad
   return both && inner->device == n->device && clade_type_equal(clade__type(g, inner->in[0]), type) ? inner->in[0] : 0;
 }
 
-/* A reshape of a reshape is one of what the first one reshaped. With symbols that may not be told: then nothing is
- * done. */
+/* Joins consecutive reshapes. Skipped if symbols make the result's shape uncertain. */
 static clade_status shorten(const clade_graph *old, const clade__node *n, const clade__node *inner, clade_graph *g,
                             clade__id *out) {
   clade__id node;
   if (n->op != &clade__op_reshape || inner->op != n->op || inner->device != n->device) return CLADE_OK;
-  clade__id in = inner->in[0]; /* adding a node moves `inner` */
+  clade__id in = inner->in[0]; /* read before adding a node, which may move `inner` */
   g->device = n->device;
   clade_status status = clade__node_new(g, n->op, n->name, n->attrs, 1, &in, &node);
   if (status == CLADE_NO_MEMORY) return status;
@@ -62,7 +61,7 @@ static clade_status shorten(const clade_graph *old, const clade__node *n, const 
 }
 
 /* ---- operands of elementwise nodes ---- */
-/* What a value repeats, which elementwise ops do by themselves; else the value. */
+/* The operand of a broadcast, which elementwise ops do implicitly; else the value itself. */
 static clade__id repeated(const clade_graph *g, clade__id value, int device) {
   const clade__node *n = producer(g, value);
   if (n->op != &clade__op_broadcast || n->device != device) return value;
@@ -80,7 +79,7 @@ static bool is_one(const clade_graph *g, clade__id value) {
          clade_convert(CLADE_F32, &f, clade__type(g, value)->dtype, a->data, 1) == CLADE_OK && f == 1;
 }
 
-/* A product with ones is the other factor. */
+/* Multiplication by one is the identity. */
 static clade__id times_one(const clade_graph *g, const clade__elt *p, const clade__id *in, const clade_type *type) {
   const clade__elt_insn *insn = &p->insn[0];
   if (p->n_insn != 1 || insn->wrt || insn->fn != clade__elt_by_name("mul")->number) return 0;
@@ -90,7 +89,7 @@ static clade__id times_one(const clade_graph *g, const clade__elt *p, const clad
   return 0;
 }
 
-/* The same node of smaller operands, where its result stays as large. */
+/* Rebuilds the node with unbroadcast operands if the result keeps its shape. */
 static clade_status look_through(const clade_graph *old, const clade__node *n, clade_graph *g, const clade__id *map,
                                  clade__id *out) {
   const clade_type *type = clade__type(old, n->first_out);
@@ -127,7 +126,7 @@ static clade__hash key_of(const clade_graph *g, const clade__node *n) {
   return clade__attrs_hash(h, n->op, n->attrs);
 }
 
-/* The newest node of g: merged into an equal one, if there is any, and then taken back. */
+/* Replaces the newest node by an equal existing one, if any, and removes it. */
 static clade_status merge(clade__map *seen, clade_graph *g, clade__id *out) {
   clade__id id = (clade__id)g->n_nodes - 1;
   clade__node *n = &g->nodes[id];

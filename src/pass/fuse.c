@@ -1,28 +1,28 @@
-/* Puts elementwise nodes into one program, and such programs into the ops that can compute them in their store. */
+/* Elementwise fusion: joins elementwise nodes into programs, and programs into epilogues of ops that support them. */
 #include "op/epilogue.h"
 #include "pass/pass.h"
 
-/* What an elementwise node is to become. */
+/* Fusion state of an elementwise node. */
 typedef struct draft {
   bool active, changed;
   clade__elt program;
   clade__id in[CLADE__ELT_INPUTS];
-  uint32_t refs[CLADE__ELT_INPUTS]; /* how many uses of in[i] the program stands for */
-  clade__id host;                   /* the node whose epilogue it becomes */
-  clade__id guest;                  /* of a host of several outputs: the node that is its epilogue */
+  uint32_t refs[CLADE__ELT_INPUTS]; /* number of uses of in[i] that the program represents */
+  clade__id host;                   /* node that takes it as epilogue */
+  clade__id guest;                  /* for a host with several outputs: the node that is its epilogue */
 } draft;
 
 typedef struct fusion {
   const clade__pass_ctx *ctx;
-  char *attrs;    /* room for those of any node */
+  char *attrs;    /* buffer for the attributes of any node */
   draft *drafts;  /* by node */
-  bool *absorbed; /* by node: another one computes it */
+  bool *absorbed; /* by node: computed by another node */
   uint32_t *uses; /* by value */
-  uint32_t *work; /* by node: how many before it are neither elementwise nor views */
+  uint32_t *work; /* by node: number of preceding nodes that are neither elementwise nor views */
 } fusion;
 
-/* What is computed later keeps its operands that long. Of micro-batches, whose gradients are added one by one, those of
- * all would live until the last is there. */
+/* Maximal distance of fused nodes, in nodes with work. Fusion delays a computation and prolongs the life of its
+ * operands: with gradients of micro-batches, which are added one by one, all of them would stay alive. */
 enum { NEAR = 4 };
 
 static clade_status count_work(fusion *f, const clade_graph *g) {
@@ -58,7 +58,7 @@ static void drop_input(draft *d, int first, int again) {
   p->in_dtype[p->n_in] = 0;
 }
 
-/* From `own` on; an epilogue's input 0 is no value. */
+/* From index `own` on: input 0 of an epilogue is not a value. */
 static void merge_inputs(draft *d, int own) {
   for (int i = own; i < d->program.n_in; i++)
     for (int k = i + 1; k < d->program.n_in; k++)
@@ -68,7 +68,7 @@ static void merge_inputs(draft *d, int own) {
       }
 }
 
-/* Sums and products are the same from either side: in one order there are fewer programs to compile. */
+/* Orders operands of commutative functions, so that fewer distinct programs are compiled. */
 static void settle_order(clade__elt *p) {
   const unsigned add = clade__elt_by_name("add")->number, mul = clade__elt_by_name("mul")->number;
   for (int i = 0; i < p->n_insn; i++) {
@@ -82,7 +82,7 @@ static void settle_order(clade__elt *p) {
   }
 }
 
-/* The single use of in[at], or all of them, are this program's; and it is as large as the result. */
+/* Whether all uses of in[at] are in this program and it has the result's size. */
 static bool ours(const fusion *f, const clade_graph *g, clade__id node, const draft *d, int at) {
   const clade__node *n = &g->nodes[node], *from = &g->nodes[g->values[d->in[at]].node];
   const clade_type *have = clade__type(g, d->in[at]), *want = clade__type(g, n->first_out);
@@ -91,8 +91,7 @@ static bool ours(const fusion *f, const clade_graph *g, clade__id node, const dr
          !have->layout.block && !want->layout.block && clade_shape_equal(&have->shape, &want->shape);
 }
 
-/* A bundle's kernels take fewer programs than compiled ones: what is computed apart must not be lost by being joined.
- */
+/* Bundle kernels support fewer programs than compiled kernels: fusion must not lose support. */
 static bool taken(const fusion *f, const clade_graph *g, const clade__node *n, const clade_op *op, const void *attrs,
                   int n_in, const clade__id *in) {
   clade_type types[CLADE_MAX_OPERANDS], out = *clade__type(g, n->first_out);
@@ -103,7 +102,7 @@ static bool taken(const fusion *f, const clade_graph *g, const clade__node *n, c
   return clade__least_impl(f->ctx, &view, n->device, &seconds) >= 0;
 }
 
-/* Of those that no kernel takes apart, nothing can be lost: a host may take them as one. */
+/* Nodes without a bundle kernel can be fused freely, for the host. */
 static bool program_taken(const fusion *f, const clade_graph *g, const clade__node *n, const draft *d) {
   const clade__eltwise_attrs attrs = {d->program};
   return taken(f, g, n, n->op, &attrs, d->program.n_in, d->in);
@@ -124,7 +123,7 @@ static bool absorb(const fusion *f, const clade_graph *g, const clade__node *n, 
   return true;
 }
 
-/* Whether several operands as large as the result die in the program. */
+/* Whether several operands of the result's size have their last use in the program. */
 static bool frees(const fusion *f, const clade_graph *g, clade__id node, const draft *d) {
   const clade_shape *result = &clade__type(g, g->nodes[node].first_out)->shape;
   int n = 0;
@@ -147,15 +146,15 @@ static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
                 (is_near(f, from, node) || !frees(f, g, from, &f->drafts[from])) &&
                 absorb(f, g, n, d, i, &f->drafts[from]);
     if (done) f->absorbed[from] = true;
-    i = done ? 0 : i + 1; /* its operands are ours now: look again */
+    i = done ? 0 : i + 1; /* its operands are new candidates: restart */
   }
 }
 
-/* A host's epilogue as a draft; input 0 is the op's own result. */
+/* The host's current epilogue as a draft; input 0 is the op's result. */
 static draft epilogue_of(const clade_graph *g, const clade__node *n, const clade__host *host) {
   draft d = {.active = true};
   memcpy(&d.program, (const char *)n->attrs + host->epilogue, sizeof d.program);
-  if (!d.program.n_in) { /* none so far */
+  if (!d.program.n_in) { /* no epilogue yet */
     d.program.n_in = 1;
     d.program.in_dtype[0] = (uint8_t)clade__type(g, n->first_out)->dtype;
   }
@@ -163,18 +162,19 @@ static draft epilogue_of(const clade_graph *g, const clade__node *n, const clade
   return d;
 }
 
-/* The host can take all operands of the program in its store. */
+/* Whether the host's store can take all operands of the program. */
 static bool host_takes(const clade_graph *g, const clade__host *host, const draft *d) {
   const clade__node *n = &g->nodes[d->host];
   const clade_shape *result = &clade__type(g, n->first_out)->shape;
   for (int i = 1; i < d->program.n_in; i++) {
     if (clade__host_refuses(host, &clade__type(g, d->in[i])->shape, result)) return false;
-    if (n->n_out > 1 && g->values[d->in[i]].node > d->host) return false; /* it stays before who reads its others */
+    /* The host must precede the users of its other outputs. */
+    if (n->n_out > 1 && g->values[d->in[i]].node > d->host) return false;
   }
   return clade__host_computes(host, &d->program);
 }
 
-/* The host with the program as its epilogue: its attributes in f->attrs, and its operands. */
+/* Attributes (in f->attrs) and operands of the host with the program as its epilogue. */
 static int host_parts(const fusion *f, const clade__node *from, const clade__host *host, const draft *d,
                       clade__id in[CLADE_MAX_OPERANDS]) {
   int n_in = host->own;
@@ -196,7 +196,7 @@ static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
     uint8_t map[CLADE__ELT_INPUTS];
     draft next = {.active = true, .changed = true, .host = from};
     if (!clade__elt_compose(&d->program, i, &inner.program, &next.program, map)) continue;
-    for (int k = 1; k < next.program.n_in; k++) /* the composed program begins with the epilogue's inputs */
+    for (int k = 1; k < next.program.n_in; k++) /* the composed program's inputs begin with those of the epilogue */
       next.in[k] = (map[k] < CLADE__ELT_INPUTS ? d : &inner)->in[map[k] % CLADE__ELT_INPUTS];
     if (!host_takes(g, host, &next)) continue;
     merge_inputs(&next, 1);
@@ -217,7 +217,7 @@ static clade_status build_host(const fusion *f, const clade_graph *old, const cl
   return clade__node_new(g, from->op, *from->name ? from->name : n->name, f->attrs, n_in, in, id);
 }
 
-/* Where the host was, as others read what else it computes. */
+/* Builds the fused node at the host's position, since other nodes use its other outputs. */
 static clade_status build_early(const fusion *f, const clade_graph *old, clade__id node, clade_graph *g,
                                 clade__id *map) {
   const clade__id guest = f->drafts[node].guest;

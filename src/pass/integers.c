@@ -1,17 +1,17 @@
-/* Whole numbers: convolutions and products of operands that were bytes before they were dequantized are computed of
- * these bytes, with sums of i32, which the scales bring back:
+/* Integer arithmetic: convolutions and products whose operands are dequantized bytes are computed on the bytes with
+ * i32 accumulation, and scaled afterwards:
  *
  *     op(float(x) a, float(w) b)      becomes      float(op(x, w)) b a
  *
- * where a is one number and b is one, or one for each output. What follows, up to the next quantization, becomes the
- * epilogue where fusion joins them, so that a chain of layers stays in bytes. Where the device would need longer for
- * it, as estimated, the node stays as it is. */
+ * where a is a scalar and b is a scalar or a vector over the outputs. Fusion makes the scaling and the next
+ * quantization the epilogue, so that chains of layers stay in 8 bits. Nodes for which this is estimated to be slower
+ * stay unchanged. */
 #include "op/conv/conv.h"
 #include "pass/pass.h"
 
 static const clade__node *maker(const clade_graph *g, clade__id value) { return &g->nodes[g->values[value].node]; }
 
-/* The node's only instruction; NULL: it has others. */
+/* The node's instruction if it has only this one, else NULL. */
 static const clade__elt_insn *single(const clade__node *n, const char *name) {
   if (n->op != &clade__op_eltwise) return NULL;
   const clade__elt *p = &((const clade__eltwise_attrs *)n->attrs)->program;
@@ -20,7 +20,7 @@ static const clade__elt_insn *single(const clade__node *n, const char *name) {
 
 static bool is_bytes(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8; }
 
-/* What bytes became as f32; 0: it is no such value. */
+/* The integer value that was cast to f32; 0: the value is no such cast. */
 static clade__id cast_from(const clade_graph *g, clade__id value) {
   const clade__node *n = maker(g, value);
   const bool casts = clade__type(g, value)->dtype == CLADE_F32 && single(n, "cast");
@@ -28,7 +28,7 @@ static clade__id cast_from(const clade_graph *g, clade__id value) {
 }
 
 typedef struct operand {
-  clade__id bytes, scale; /* scale 0: 1 */
+  clade__id bytes, scale; /* scale 0: none */
 } operand;
 
 static bool find_operand(const clade_graph *g, clade__id value, operand *out) {
@@ -47,7 +47,7 @@ static int64_t elements(const clade_graph *g, clade__id value) {
   return clade__product(s, 0, s->rank);
 }
 
-/* One number, or one for each place of the weights' first axis. */
+/* A scalar, or one number per index of the weights' first axis. */
 static bool is_by_output(const clade_graph *g, const operand *w) {
   const clade_shape *s = &clade__type(g, w->scale)->shape, *all = &clade__type(g, w->bytes)->shape;
   return s->rank == all->rank && s->dim[0] == all->dim[0] && elements(g, w->scale) == s->dim[0];
@@ -66,14 +66,14 @@ static bool find_operands(const clade_graph *g, const clade__node *n, operand *x
          (one || (a->trans_b && clade__type(g, w->bytes)->shape.rank == 2 && is_by_output(g, w)));
 }
 
-/* ---- whether it pays ---- */
+/* ---- cost comparison ---- */
 static bool estimate(const clade__pass_ctx *ctx, const clade__node *n, clade_type *in, clade_type *out,
                      double *seconds) {
   const clade_node view = {sizeof view, n->op, n->name, n->attrs, n->n_in, 1, in, out};
   return clade__least_impl(ctx, &view, n->device, seconds) >= 0;
 }
 
-/* Of the nodes that make an operand of bytes that lie there. */
+/* Cost of the nodes that dequantize an operand. */
 static double seconds_to_dequantize(const clade__pass_ctx *ctx, clade__id value, clade__id bytes) {
   const clade_graph *g = ctx->graph;
   clade_type in[CLADE_MAX_OPERANDS];

@@ -1,4 +1,4 @@
-/* Eliminating unknowns: each gives way to a table of the best that it can do, over what its neighbors may be. */
+/* Variable elimination: replaces each unknown by a table of its best cost over the values of its neighbors. */
 #include "pass/least.h"
 
 #include <float.h>
@@ -11,16 +11,16 @@ typedef struct clade__least_unknown unknown;
 struct clade__least_table {
   int n;
   uint32_t at[MOST_NEIGHBORS]; /* ascending */
-  double *sum;                 /* row-major; NULL: gone */
+  double *sum;                 /* row-major; NULL: removed */
 };
 
 struct clade__least_unknown {
   int values, safe;
   double *own;
-  uint32_t *tables; /* some of them may be gone */
+  uint32_t *tables; /* may include removed ones */
   size_t n, capacity, n_gone;
   bool queued, gone;
-  /* gone: its best value by those of its neighbors */
+  /* of eliminated unknowns: the best value for each combination of neighbor values */
   int n_near;
   uint32_t *near;
   uint8_t *best;
@@ -43,7 +43,7 @@ static size_t entries(const clade__least *p, int n, const uint32_t *at) {
   return size;
 }
 
-/* The table that is over the same unknowns already. */
+/* An existing table over the same unknowns. */
 static table *same(clade__least *p, int n, const uint32_t *at) {
   const unknown *few = &p->unknown[at[0]];
   for (int i = 1; i < n; i++)
@@ -55,10 +55,10 @@ static table *same(clade__least *p, int n, const uint32_t *at) {
   return NULL;
 }
 
-/* Over unknowns in ascending order. */
+/* Unknowns must be ascending. */
 static clade_status add_table(clade__least *p, int n, const uint32_t *at, const double *sum) {
   size_t size = entries(p, n, at);
-  if (n == 0) return CLADE_OK; /* a constant */
+  if (n == 0) return CLADE_OK; /* a constant does not affect the choice */
   double *to = n == 1 ? p->unknown[at[0]].own : NULL;
   table *t = to ? NULL : same(p, n, at);
   if (t) to = t->sum;
@@ -101,7 +101,7 @@ static void drop_table(clade__least *p, table *t) {
   }
 }
 
-/* Those that share a table with x, ascending; false: they are more than `most`. */
+/* Unknowns that share a table with x, ascending; false: more than `most`. */
 static bool neighbors(const clade__least *p, uint32_t x, int most, uint32_t *near, int *n_near) {
   const unknown *u = &p->unknown[x];
   int n = 0;
@@ -122,14 +122,14 @@ static bool neighbors(const clade__least *p, uint32_t x, int most, uint32_t *nea
   return true;
 }
 
-/* Adds a table of x into sums over (near…, x). */
+/* Adds a table of x to sums over (near…, x). */
 static void spread(const clade__least *p, const table *t, uint32_t x, int n, const uint32_t *near, double *sums) {
   size_t stride[MOST_NEIGHBORS + 1] = {0}, at[MOST_NEIGHBORS + 1] = {0}, step = 1, from = 0;
   size_t size = entries(p, n, near) * (size_t)p->unknown[x].values;
   for (int k = t->n - 1; k >= 0; k--) {
     int i = 0;
     while (i < n && near[i] != t->at[k]) i++;
-    stride[i] = step; /* behind them all: x */
+    stride[i] = step; /* x is the innermost index */
     step *= (size_t)p->unknown[t->at[k]].values;
   }
   for (size_t s = 0; s < size; s++) {
@@ -162,7 +162,7 @@ static void drop_tables(clade__least *p, uint32_t x) {
   u->n = u->capacity = 0;
 }
 
-/* x becomes a table over its neighbors. */
+/* Replaces x by a table over its neighbors. */
 static clade_status eliminate(clade__least *p, uint32_t x, int n, const uint32_t *near) {
   unknown *u = &p->unknown[x];
   size_t size = entries(p, n, near), values = (size_t)u->values;
@@ -179,7 +179,7 @@ static clade_status eliminate(clade__least *p, uint32_t x, int n, const uint32_t
     for (size_t v = 1; v < values; v++)
       if (p->sums[i * values + v] < p->sums[i * values + best]) best = v;
     u->best[i] = (uint8_t)best;
-    p->sums[i] = p->sums[i * values + best]; /* behind what is read from here on */
+    p->sums[i] = p->sums[i * values + best]; /* in place: writes stay behind reads */
   }
   p->order[p->n_order++] = x;
   drop_tables(p, x);
@@ -188,7 +188,7 @@ static clade_status eliminate(clade__least *p, uint32_t x, int n, const uint32_t
   return CLADE_OK;
 }
 
-/* All that are queued, as long as some have few enough neighbors. */
+/* Eliminates queued unknowns while some have few enough neighbors. */
 static clade_status work(clade__least *p, int most) {
   uint32_t near[MOST_NEIGHBORS];
   int n = 0;
@@ -202,7 +202,7 @@ static clade_status work(clade__least *p, int most) {
   return CLADE_OK;
 }
 
-/* The value that looks best table by table: for an unknown that is too entangled. */
+/* Heuristic for an unknown with too many neighbors: the value that is best table by table. */
 static int guess(const clade__least *p, uint32_t x) {
   const unknown *u = &p->unknown[x];
   double sum[CLADE__LEAST_VALUES];
@@ -226,7 +226,7 @@ static int guess(const clade__least *p, uint32_t x) {
   return best;
 }
 
-/* x is `value`: its tables lose a dimension. */
+/* Fixes x to `value`, which reduces its tables by one dimension. */
 static clade_status fix(clade__least *p, uint32_t x, int value) {
   unknown *u = &p->unknown[x];
   if (!(u->best = clade__arena_new(&p->arena, 1))) return CLADE_NO_MEMORY;
@@ -271,7 +271,7 @@ clade_status clade__least_solve(clade__least *p, uint8_t *value, bool *exact) {
     CLADE_TRY(work(p, most));
   }
   *exact = p->n_order == n;
-  /* First those that go with anything whatever they are; what is safe for the rest may be dear. */
+  /* First fix unknowns without a safe value: for the rest, the safe value may be expensive. */
   for (int safe = 0; safe < 2; safe++)
     for (uint32_t x = 0; x < n; x++) {
       if (p->unknown[x].gone || (p->unknown[x].safe >= 0) != safe) continue;

@@ -1,12 +1,11 @@
-/* The least sum of small tables over unknowns that have a few values each. Unknowns are eliminated one after the other,
- * those with the fewest neighbors first: exact for chains, trees and whatever is not much more entangled, in a time
- * that grows with the number of unknowns. */
+/* Minimizes a sum of small tables over unknowns with few values each, by eliminating unknowns with the fewest
+ * neighbors first. Exact for chains, trees and graphs of small treewidth; linear in the number of unknowns. */
 #ifndef CLADE_LEAST_H
 #define CLADE_LEAST_H
 
 #include "base/base.h"
 
-enum { CLADE__LEAST_VALUES = 128 }; /* of an unknown, at most */
+enum { CLADE__LEAST_VALUES = 128 }; /* maximum per unknown */
 
 typedef struct clade__least {
   clade__arena arena;
@@ -16,17 +15,15 @@ typedef struct clade__least {
   size_t n_tables, table_capacity;
   uint32_t *todo, *order; /* order: of elimination */
   size_t first, last, n_order;
-  double *sums; /* scratch of one elimination */
+  double *sums; /* buffer for one elimination */
 } clade__least;
 
-/* One more, with what each of its values costs by itself. `safe`: the value that goes with all that the others may be;
- * -1: any of them does. */
+/* Adds an unknown with the cost of each value. `safe`: a value that is compatible with all values of others; -1: all
+ * are. */
 clade_status clade__least_add(clade__least *p, int values, const double *cost, int safe, uint32_t *id);
-/* A sum over two of them: sum[value of a * values of b + value of b]. */
+/* Adds a table over two unknowns: sum[value of a * values of b + value of b]. */
 clade_status clade__least_pair(clade__least *p, uint32_t a, uint32_t b, const double *sum);
-/* value[unknown]: of equal sums, that of the smaller values of what is decided first. *exact: nothing was guessed.
- * Once.
- */
+/* Sets value[unknown]; ties prefer smaller values. *exact: no heuristic was needed. May be called once. */
 clade_status clade__least_solve(clade__least *p, uint8_t *value, bool *exact);
 void clade__least_free(clade__least *p);
 

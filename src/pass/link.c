@@ -1,5 +1,5 @@
-/* What no node takes, but what goes on between them: copies from a device to its fallback device, of which the tuner
- * measures two sizes, and changes of a device's program. */
+/* Costs between nodes: transfers to and from the fallback device, for which the tuner records two sizes, and program
+ * changes. */
 #include <stdio.h>
 
 #include "pass/pass.h"
@@ -13,7 +13,7 @@ void clade__link_problem(const clade_device_info *to, size_t bytes, char problem
   snprintf(problem, CLADE__LINK_PROBLEM, "u8[%zu] to %s", bytes, clade__hash_text(whom, hex));
 }
 
-/* Of the first record that tells it; 0: none does. */
+/* From the first layer that has a record; 0: none. */
 static double seconds_of(const clade__tuning *tuning, const char *op, const char *problem) {
   for (int k = 0; k < tuning->n; k++) {
     const clade__record *r = clade__records_find(tuning->layer[k], op, problem, "");

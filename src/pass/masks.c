@@ -1,10 +1,10 @@
-/* relu's derivative behind max_pool2d's goes before it: a pixel gets what windows send that have it as their maximum,
- * so that it is positive where their maximum is. A mask of windows is smaller than one of pixels, and becomes the
- * epilogue of what made the windows' gradient. Nothing is rounded: the result is the same, but that a zero may have the
- * other sign, and that what a sum of gradients would have overflown to is masked before it is summed. */
+/* Moves the ReLU mask in the gradient of max_pool2d(relu(x)) before the pooling gradient. A window's gradient goes
+ * to the pixel with its maximum, so the pixel is positive exactly where the maximum is. The mask over windows is
+ * smaller and becomes the epilogue of the node that computes their gradient. Results are identical, except for the
+ * sign of zeros and for sums that would overflow without the mask. */
 #include "pass/pass.h"
 
-/* dx times relu's derivative, told by relu's result r: (dx, r). */
+/* dx times the derivative of ReLU, given ReLU's result r: (dx, r). */
 static bool is_mask(const clade__node *n) {
   if (n->op != &clade__op_eltwise || n->n_in != 2) return false;
   const clade__elt *p = &((const clade__eltwise_attrs *)n->attrs)->program;
@@ -14,7 +14,7 @@ static bool is_mask(const clade__node *n) {
          product->arg[1] == 2;
 }
 
-/* The maxima of r that `back` derives; NULL: they are not there. */
+/* The max_pool2d node whose gradient `back` computes; NULL: not found. */
 static const clade__node *pool_of(const clade_graph *g, const clade__node *back) {
   for (const clade__node *n = g->nodes + 1; n < back; n++)
     if (n->op == &clade__op_max_pool2d && n->in[0] == back->in[0] && n->device == back->device &&

@@ -1,5 +1,5 @@
-/* The order of nodes where a device has several programs: such that it is given another one least often. With two
- * programs on one device no order changes them less; with more, which one comes next is guessed by two rules. */
+/* Orders nodes to minimize program changes on devices with several programs. Optimal for two programs on one device;
+ * with more, two greedy heuristics choose the next program. */
 #include "pass/pass.h"
 
 int clade__program_of(const clade_device_info *device, const char *kernel) {
@@ -14,12 +14,12 @@ int clade__program_of(const clade_device_info *device, const char *kernel) {
 
 typedef struct state {
   const clade_graph *g;
-  const int *program;      /* by node; CLADE__ANY_PROGRAM: it needs none */
-  const clade__id *before; /* by node: the effect that comes before this one; 0: none */
-  int n_devices, most;     /* programs are below `most` */
+  const int *program;      /* by node; CLADE__ANY_PROGRAM: needs none */
+  const clade__id *before; /* by node: the preceding effect; 0: none */
+  int n_devices, most;     /* upper bound of program numbers */
   bool *done;              /* by node */
   clade__id *order;
-  size_t n;             /* that are done */
+  size_t n;             /* number of scheduled nodes */
   int *first, *current; /* by device */
   int changes;
 } state;
@@ -32,7 +32,7 @@ static bool is_ready(const state *s, clade__id id) {
   return true;
 }
 
-/* All that can be done without a change, in the order in which it was built. */
+/* Schedules all nodes that need no change, in graph order. */
 static void sweep(state *s) {
   for (clade__id id = 1; id < s->g->n_nodes; id++) {
     int program = s->program[id];
@@ -60,7 +60,7 @@ static void copy(const state *from, state *to) {
   to->changes = from->changes;
 }
 
-/* Nodes that a change would let be done. */
+/* Number of nodes that a change would allow to schedule. */
 static size_t served(const state *s, state *scratch, int device, int program) {
   copy(s, scratch);
   change(scratch, device, program);
@@ -69,7 +69,7 @@ static size_t served(const state *s, state *scratch, int device, int program) {
 
 static bool is_whole(const state *s) { return s->n + 1 == s->g->n_nodes; }
 
-/* Nodes that still wait for the program. */
+/* Number of unscheduled nodes that need the program. */
 static size_t waiting(const state *s, int device, int program) {
   size_t n = 0;
   for (clade__id id = 1; id < s->g->n_nodes; id++)
@@ -77,7 +77,7 @@ static size_t waiting(const state *s, int device, int program) {
   return n;
 }
 
-/* Next comes what serves the most nodes; with `whole` what leaves the fewest that wait for it again. */
+/* Greedy choice: the program that serves the most nodes or, with `whole`, leaves the fewest nodes waiting for it. */
 static bool finish(state *s, state *scratch, bool whole) {
   while (!is_whole(s)) {
     size_t most = 0, least = SIZE_MAX;
@@ -96,7 +96,7 @@ static bool finish(state *s, state *scratch, bool whole) {
   return true;
 }
 
-/* With the change back to what the next execution begins with. */
+/* Includes the change back to the first program for the next execution. */
 static int changes_of(const state *s) {
   int sum = s->changes;
   for (int d = 0; d < s->n_devices; d++) sum += s->first[d] != s->current[d];
@@ -115,7 +115,7 @@ static clade_status make(clade__arena *arena, const state *like, state *out) {
   return CLADE_OK;
 }
 
-/* Effects stay in the order in which they were built. */
+/* Effects keep the order in which they were built. */
 static void find_effects(const clade_graph *g, clade__id *before) {
   clade__id last = 0;
   for (clade__id id = 1; id < g->n_nodes; id++) {
@@ -138,7 +138,7 @@ static clade_status search(clade__arena *arena, state *like, clade__id *order, i
     *changes = 0;
   }
   int firsts = begun.n_devices * begun.most;
-  for (int k = 0; !is_whole(&begun) && k < 2 * firsts; k++) { /* with each program first, by either rule */
+  for (int k = 0; !is_whole(&begun) && k < 2 * firsts; k++) { /* each initial program, with both heuristics */
     int i = k % firsts;
     if (!served(&begun, &scratch, i / begun.most, i % begun.most)) continue;
     copy(&begun, &trial);

@@ -1,5 +1,4 @@
-/* Rewrites from the graph that a user built to the one that is lowered. pipeline.c shows their order. No OpenCL here.
- */
+/* Rewrites that turn the user's graph into the lowered one; pipeline.c lists their order. Independent of OpenCL. */
 #ifndef CLADE_PASS_H
 #define CLADE_PASS_H
 
@@ -7,121 +6,121 @@
 #include "program/records.h"
 
 typedef struct clade__pass_ctx {
-  clade_graph *graph; /* a reference of the context's own: a pass that replaces it releases it; when one fails it is
-                         still there, and the caller's to release. Never written to: it may be shared */
+  /* Owned reference, immutable since it may be shared. A pass replaces and releases it; after a failure the caller
+   * releases it. */
+  clade_graph *graph;
   int n_devices;
   const clade_device_info *devices; /* [n_devices] */
-  int fallback;                     /* of those, the one that takes what bundles cannot do; -1: there is none */
+  int fallback;                     /* index of the fallback device; -1: none */
   bool no_fusion, strict;
-  bool brief;                         /* clade__explain: without those that refused */
+  bool brief;                         /* clade__explain: omit refusals */
   const char *prefer;                 /* "gemm=ref,…" or NULL */
   const char *place;                  /* "NODE=fallback,…" or NULL */
-  clade_dtype precision;              /* that f32 is narrowed to where that does no harm; unset or f32: nowhere */
+  clade_dtype precision;              /* narrow type of mixed precision; unset or f32: none */
   const char *types;                  /* "gemm=f32,…" or NULL */
-  char *casts;                        /* of passes: what was cast, for people; NULL: nothing */
+  char *casts;                        /* set by passes: description of the casts; NULL: none */
   const char *quantization;           /* "conv1=u8:0.01,…" or NULL */
-  bool simulate;                      /* it, of variables in f32 */
-  const clade__records *pins;         /* choices by exact problems; NULL: none */
-  bool trusted;                       /* the pins' configurations are taken as they are */
-  const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */
-  clade__records *placed;             /* of passes: where nodes were put that had a choice, as pins; NULL: none had */
+  bool simulate;                      /* simulate it, with variables in f32 */
+  const clade__records *pins;         /* choices by exact problem, or NULL */
+  bool trusted;                       /* accept the pins' configurations without checks */
+  const clade__tuning *const *tuning; /* [n_devices], or NULL */
+  clade__records *placed;             /* set by passes: pins of nodes that had a choice of device; NULL: none */
 } clade__pass_ctx;
 
-/* As clade_gradients; invalid where y does not depend on x. */
+/* clade_gradients; invalid where y does not depend on x. */
 clade_status clade__gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs);
-/* What shares of a batch give, of which some may be invalid: the largest power of two that is less than n of them and
- * the others are summed alike, and then together, where the first one is. */
+/* Sums the shares' parts, some of which may be invalid: splits at the largest power of two below n, sums both halves
+ * recursively, and adds them on the first part's device. */
 clade_val clade__sum_in_pairs(clade_graph *g, int n, const clade_val *part);
 
-/* As built: checks that everything is well formed, canonicalizes, places (inserting transfers), drops what is dead. */
+/* Passes before specialization: validation, simplification, placement with transfers, dead code elimination. */
 clade_status clade__passes_generic(clade__pass_ctx *ctx);
-/* Once shapes are known: fuses elementwise nodes and epilogues, selects implementations. */
+/* Passes after specialization: fusion, then selection of implementations. */
 clade_status clade__passes_specific(clade__pass_ctx *ctx);
 
-/* clade__graph_rewrite from ctx->graph to ctx->graph. */
+/* clade__graph_rewrite that replaces ctx->graph. */
 clade_status clade__pass_rewrite(clade__pass_ctx *ctx, clade__rewrite_fn *fn, void *user);
 
-/* The passes: each replaces ctx->graph or fails. */
+/* The passes; each replaces ctx->graph or fails. */
 clade_status clade__pass_dead(clade__pass_ctx *ctx);
-clade_status
-clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transposes, common subexpressions */
-clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node's operand lives on another device */
-/* The same with every node on the device that is told for it; sources stay what they are. */
+clade_status clade__pass_fold(clade__pass_ctx *ctx);  /* identity casts, double transposes, common subexpressions */
+clade_status clade__pass_place(clade__pass_ctx *ctx); /* inserts transfers between devices */
+/* Places each node on the given device; inputs, variables and constants stay. */
 clade_status clade__place_on(clade__pass_ctx *ctx, const int *device);
-/* Where the user wants the node, by its name or its op's: sets of one, 0: wherever. */
+/* The device set that the user's placement allows for the node, by its name or op; 0: no restriction. */
 unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n);
-clade_status clade__pass_views(clade__pass_ctx *ctx); /* products read slices and permuted axes where they lie */
-clade_status
-clade__pass_fallback(clade__pass_ctx *ctx); /* decides which nodes go to the fallback device, and does so */
-clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
-clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */
-clade_status clade__pass_quantize(clade__pass_ctx *ctx);    /* layers of ctx->quantization; needs the graph as built */
-clade_status clade__pass_autocast(clade__pass_ctx *ctx); /* casts by ctx->precision; needs the graph as it was built */
-clade_status clade__pass_integers(clade__pass_ctx *ctx); /* of dequantized bytes by bytes, where that pays */
-clade_status clade__pass_masks(clade__pass_ctx *ctx);    /* relu's derivative goes before max_pool2d's */
+clade_status clade__pass_views(clade__pass_ctx *ctx);       /* products read slices and permuted axes in place */
+clade_status clade__pass_fallback(clade__pass_ctx *ctx);    /* moves nodes to the fallback device */
+clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* validates ctx->place */
+clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* validates ctx->prefer */
+/* Quantizes the layers of ctx->quantization; needs the built graph. */
+clade_status clade__pass_quantize(clade__pass_ctx *ctx);
+clade_status clade__pass_autocast(clade__pass_ctx *ctx); /* casts for ctx->precision; needs the built graph */
+clade_status clade__pass_integers(clade__pass_ctx *ctx); /* integer kernels for dequantized operands, where faster */
+clade_status clade__pass_masks(clade__pass_ctx *ctx);    /* moves ReLU's derivative before max_pool2d's */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
-clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and refusals; converts layouts */
+clade_status clade__pass_select(clade__pass_ctx *ctx); /* sets impl, config and refusals; inserts reorders */
 
-/* The implementation that is asked for: text of *length bytes, not terminated; NULL: any. */
+/* The requested implementation, *length bytes without a terminator; NULL: none requested. */
 const char *clade__preferred(const char *prefer, const char *op, size_t *length);
 bool clade__word_is(const char *name, const char *text, size_t n);
-/* Clade's own ops, and those of users that the graph has; NULL: there is none of that name. */
+/* Finds one of Clade's ops or a user's op in the graph; NULL: unknown. */
 const clade_op *clade__op_named(const clade_graph *g, const char *name, size_t n);
-bool clade__needs_impl(const clade_op *op); /* false: views and what the graph itself knows */
+bool clade__needs_impl(const clade_op *op); /* false: views and the graph's own ops */
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
-/* Why the implementation is not taken, or a static text. Unset: it is taken. */
+/* Returns NULL if the implementation is accepted, else the reason. */
 const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q);
-/* The number of the cheapest that takes the node on that device, by its own estimate, which is *seconds; -1: none
- * does. */
+/* The applicable implementation with the least estimated time, *seconds, on the device; -1: none. */
 int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
-/* Makes q one of this implementation, with the row that it starts from, zeros on a device that it is not for; `row`
- * holds it. */
+/* Sets up q for the implementation with its default configuration, stored in `config`; all zeros if it is not for
+ * the device. */
 void clade__query_defaults(clade_query *q, const clade_impl *impl, int32_t config[CLADE_MAX_PARAMS]);
 
 /* ---- tuning records (pick.c, link.c) ---- */
 enum { CLADE__PICKED_IMPLS = 32 };
 typedef struct clade__pick {
-  int count; /* of records that hold; 0: nothing is known */
+  int count; /* number of valid records; 0: none */
   const char *why;
-  const clade__record
-      *of[CLADE__PICKED_IMPLS]; /* by implementation; NULL: it does not compete. As long as the context's */
+  /* Record by implementation; NULL: does not compete. Lives as long as the context's records. */
+  const clade__record *of[CLADE__PICKED_IMPLS];
 } clade__pick;
-bool clade__pick_refuses(const clade__pick *pick, int impl); /* others are known to be better */
-double clade__pick_told(const clade__pick *pick, int impl);  /* seconds, where all that compete tell theirs; or 0 */
-/* What records say of q's node as it was built: those of the first source of which one holds. */
+bool clade__pick_refuses(const clade__pick *pick, int impl); /* records show others to be better */
+/* Recorded seconds if all competing records have them, else 0. */
+double clade__pick_told(const clade__pick *pick, int impl);
+/* Looks up records for q's node as built, in the first source that has a valid one. */
 clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int device, clade__pick *out);
-/* The least that the device's own records say that the node takes there; 0: nothing. */
+/* Shortest recorded time for the node on this device; 0: none. */
 clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
-/* Makes q one of this implementation: with the row of its record, or one that "*" or the space start from. */
+/* Sets up q for the implementation with its record's configuration, or a default from "*" or the space. */
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
                        int32_t config[CLADE_MAX_PARAMS]);
-void clade__pick_device(int device, clade__text *text); /* before the exact problem, in pins */
-/* A copy between two devices takes `seconds`, and `per_byte` more for each byte. */
+void clade__pick_device(int device, clade__text *text); /* prefix of a problem in pins */
+/* Cost model of transfers between two devices. */
 typedef struct clade__link {
   double seconds, per_byte;
 } clade__link;
-/* As a record of `device` tells it, or else round numbers. */
+/* From a record of `device`, or a default. */
 clade__link clade__link_find(const clade__pass_ctx *ctx, int device);
-/* What it takes until a device has another one of its programs: as a record of its own tells it, or a round number. */
+/* Time to change the device's program: from its records, or a default. */
 double clade__change_seconds(const clade__pass_ctx *ctx, int device);
-extern const char clade__change_op[]; /* of such records; their problem is the digest of the device's bundles */
-/* Records of copies: they tell how long a copy of so many bytes takes. */
+extern const char clade__change_op[]; /* op of such records; their problem is the digest of the device's bundles */
+/* Records of transfers: the time to copy each of these sizes. */
 enum { CLADE__LINK_SIZES = 2, CLADE__LINK_PROBLEM = 96 };
 extern const size_t clade__link_bytes[CLADE__LINK_SIZES];
 extern const char clade__link_op[];
 void clade__link_problem(const clade_device_info *to, size_t bytes, char problem[CLADE__LINK_PROBLEM]);
-/* Row i of those that a space lists; false behind the last. */
+/* The i-th listed configuration of a space; false: past the end. */
 bool clade__space_config(const clade_space *space, const clade_query *q, int i, int32_t config[CLADE_MAX_PARAMS]);
 
-/* ---- programs of devices that have several (order.c) ---- */
+/* ---- devices with several programs (order.c) ---- */
 enum { CLADE__ANY_PROGRAM = -1 };
-/* That holds the kernel; CLADE__ANY_PROGRAM: the device has one, or none. */
+/* The program with the kernel; CLADE__ANY_PROGRAM: the device has at most one. */
 int clade__program_of(const clade_device_info *device, const char *kernel);
-/* The order of nodes in which devices change their programs least often: each needs that of `program`, by node, on its
- * device. `order` has room for all; *changes: of an execution after another. */
+/* Orders nodes to minimize program changes; program[node] is required on the node's device. `order` has room for all
+ * nodes; *changes: per steady-state execution. */
 clade_status clade__order(const clade_graph *g, int n_devices, const int *program, clade__id *order, int *changes);
 
-/* What --explain prints for ctx->graph after select: a line per node. */
+/* Prints ctx->graph after selection, one line per node, for --explain. */
 void clade__explain(const clade__pass_ctx *ctx, clade__text *out);
 
 #endif

@@ -1,7 +1,7 @@
-/* What tuning records say of a node, as far as it holds: nothing runs but what an implementation offers. */
+/* Looks up tuning records for a node. A record is used only if the implementation still offers its configuration. */
 #include "pass/candidates.h"
 
-enum { MOST_CONFIGS = 4096 }; /* that a space may list */
+enum { MOST_CONFIGS = 4096 }; /* limit of a space's listed configurations */
 
 static bool same_config(const clade_space *space, const int32_t *a, const int32_t *b) {
   for (int i = 0; space->params[i] && i < CLADE_MAX_PARAMS; i++)
@@ -14,7 +14,7 @@ bool clade__space_config(const clade_space *space, const clade_query *q, int i, 
   return i < MOST_CONFIGS && space->configs && space->configs(q, i, config);
 }
 
-/* The default, or one of those that are listed for this node. */
+/* Whether the configuration is the default or listed for this node. */
 static bool offered(const clade_space *space, clade_query q, const int32_t *config) {
   int32_t one[CLADE_MAX_PARAMS] = {0};
   q.config = NULL;
@@ -25,7 +25,7 @@ static bool offered(const clade_space *space, clade_query q, const int32_t *conf
   return false;
 }
 
-/* The number of a parameter in a record, which may have an older name for it; -1: it has none. */
+/* Index of a parameter in a record, also under an older name; -1: absent. */
 static int param_of(const clade__record *r, const char *name) {
   const char *before;
   for (int k = 0; k < r->n_params; k++)
@@ -64,7 +64,8 @@ static bool same_kernels(const clade__record *r, const clade_impl *impl, const c
 
 enum { STALE = -1, REFUSED = -2 };
 
-/* The implementation's number; or STALE: of another version, or REFUSED: not for this node, device or func. */
+/* The implementation's index; STALE: recorded for another version; REFUSED: not applicable to this node, device or
+ * func. */
 static int holds(const clade__pass_ctx *ctx, const clade__record *r, clade_query *q, bool trusted,
                  int32_t config[CLADE_MAX_PARAMS]) {
   const clade_op *op = q->node->op;
@@ -78,12 +79,12 @@ static int holds(const clade__pass_ctx *ctx, const clade__record *r, clade_query
   return clade__impl_refuses(ctx, impl, q) ? REFUSED : i;
 }
 
-/* Choices of a func on several devices tell them apart. */
+/* Distinguishes the devices of a func in its choices. */
 void clade__pick_device(int device, clade__text *text) {
   if (device) clade__text_add(text, "@%d ", device);
 }
 
-/* Those of a problem. They are no comparison any more where one that is stale was the fastest. */
+/* Records of a problem. If the fastest of them is stale, the comparison is void. */
 static void take(const clade__pass_ctx *ctx, const clade__records *set, const char *problem, clade_query *q,
                  bool trusted, clade__pick *out) {
   int32_t config[CLADE_MAX_PARAMS];
@@ -112,7 +113,7 @@ static void pinned(const clade__pass_ctx *ctx, clade_query *q, int device, clade
   clade__problem_text(q->node, true, text);
   if (text->failed) return;
   take(ctx, ctx->pins, text->data, q, ctx->trusted, out);
-  /* the tuner looks itself whether its candidate was taken */
+  /* the tuner checks itself whether its candidate was taken */
   const clade__record *r = ctx->trusted ? NULL : clade__records_find(ctx->pins, q->node->op->name, text->data, "");
   for (; r; r = clade__records_next(ctx->pins, r))
     if (!has(out, r) && !clade__preferred(ctx->prefer, r->op, &length))
@@ -121,7 +122,7 @@ static void pinned(const clade__pass_ctx *ctx, clade_query *q, int device, clade
   out->why = "pinned";
 }
 
-/* Of a device's layers, the first of which something holds. */
+/* The first of a device's layers with a valid record. */
 static void measured(const clade__pass_ctx *ctx, const clade__tuning *tuning, clade_query *q, clade__text *text,
                      clade__pick *out) {
   clade__problem_text(q->node, false, text);
@@ -156,7 +157,7 @@ double clade__pick_told(const clade__pick *pick, int impl) {
   return one ? one->seconds : 0;
 }
 
-/* A time holds for the device that it was measured on. */
+/* Times are valid only for the device that they were measured on. */
 static bool is_own(const clade__records *set, const clade_device_info *device) {
   return set->device.name && strcmp(set->device.name, device->name) == 0 && set->device.driver &&
          strcmp(set->device.driver, device->driver) == 0 && set->device.compute_units == device->compute_units;
@@ -187,7 +188,7 @@ void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, c
   const clade_impl *it = clade__impls(q->node->op)[impl];
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
   const clade__record *own = record_of(pick, impl);
-  if (own && record_config(own, it, q, true, config)) { /* that it is offered was seen before */
+  if (own && record_config(own, it, q, true, config)) { /* validity was checked before */
     q->config = it->space ? config : NULL;
     return;
   }

@@ -1,4 +1,4 @@
-/* The order of the passes. */
+/* The order of passes. */
 #include "pass/pass.h"
 
 clade_status clade__pass_rewrite(clade__pass_ctx *ctx, clade__rewrite_fn *fn, void *user) {
@@ -9,7 +9,7 @@ clade_status clade__pass_rewrite(clade__pass_ctx *ctx, clade__rewrite_fn *fn, vo
   return CLADE_OK;
 }
 
-/* What builders cannot see: that there is something to do, and that the devices exist. */
+/* Checks what builders cannot: that there is something to compute and that the devices exist. */
 static clade_status check(clade__pass_ctx *ctx) {
   const clade_graph *g = ctx->graph;
   bool effect = g->outputs.count > 0;
@@ -27,23 +27,23 @@ static clade_status check(clade__pass_ctx *ctx) {
 
 typedef struct step {
   clade_status (*run)(clade__pass_ctx *ctx);
-  bool fusion; /* left out under no_fusion */
+  bool fusion; /* skipped with no_fusion */
 } step;
 
 static const step generic[] = {
     {check, false},
-    {clade__pass_prefer, false}, /* while all that the user named is there */
+    {clade__pass_prefer, false}, /* first, while all named nodes exist */
     {clade__pass_place_words, false},
-    {clade__pass_quantize, false}, /* before casts hide layers */
-    {clade__pass_autocast, false}, /* before fold: it goes by which derivative is whose */
+    {clade__pass_quantize, false}, /* before casts hide the layers */
+    {clade__pass_autocast, false}, /* before fold, which loses which derivative belongs to which node */
     {clade__pass_fold, false},
     {clade__pass_dead, false},
-    {clade__pass_place, false}, /* after dead: nothing is transferred for nobody */
+    {clade__pass_place, false}, /* after dead code elimination, to avoid unused transfers */
 };
 static const step specific[] = {
-    {clade__pass_fold, false},                                    /* again: sizes show what symbols hid */
-    {clade__pass_integers, false},                                /* by costs, which sizes decide */
-    {clade__pass_dead, false},     {clade__pass_fallback, false}, /* then what came together is joined */
+    {clade__pass_fold, false},                                    /* again: specialization reveals equal shapes */
+    {clade__pass_integers, false},                                /* cost-based, so after specialization */
+    {clade__pass_dead, false},     {clade__pass_fallback, false}, /* then joins what was brought together */
     {clade__pass_views, true},     {clade__pass_masks, true},     {clade__pass_dead, true},
     {clade__pass_fuse, true},      {clade__pass_select, false},
 };

@@ -1,10 +1,10 @@
-/* Puts nodes on devices, and transfers where an operand lives on another one: one for each value and device. */
+/* Places nodes on devices and inserts transfers, one per value and target device. */
 #include "pass/pass.h"
 
 typedef struct places {
   int n_devices;
   const int *device; /* by old node; NULL: as built */
-  clade__id *at;     /* [new value * n_devices + device]: the value there, 0: not yet */
+  clade__id *at;     /* [new value * n_devices + device]: its copy there, or 0 */
   size_t capacity;
 } places;
 
@@ -16,7 +16,7 @@ static clade__id *cell(places *p, clade__id value, int device) {
   return &p->at[(size_t)value * (size_t)p->n_devices + (size_t)device];
 }
 
-/* The value `v` of g as it is found on `device`. */
+/* The value `v` of g on `device`. */
 static clade_status on_device(places *p, clade_graph *g, clade__id v, int device, clade__id *out) {
   *out = v;
   if (g->nodes[g->values[v].node].device == device) return CLADE_OK;
@@ -26,7 +26,7 @@ static clade_status on_device(places *p, clade_graph *g, clade__id v, int device
   clade__id node;
   const clade__node *from = &g->nodes[g->values[v].node];
   g->device = device;
-  if (from->op == &clade__op_constant) { /* made there; the graph holds its bytes already */
+  if (from->op == &clade__op_constant) { /* rebuilt there: its data is in the graph */
     clade_type type = *clade__type(g, v);
     CLADE_TRY(clade__source_new(g, from->op, NULL, from->attrs, &type, &node));
   } else {
@@ -41,7 +41,7 @@ static clade_status place(void *user, const clade_graph *old, clade__id node, cl
   const clade__node *n = &old->nodes[node];
   int device = p->device ? p->device[node] : n->device;
   clade__id in[CLADE_MAX_OPERANDS], id;
-  if (n->op == &clade__op_transfer) { /* a user's: others may share it */
+  if (n->op == &clade__op_transfer) { /* a transfer built by the user can be shared */
     CLADE_TRY(on_device(p, g, map[n->in[0]], n->device, &map[n->first_out]));
     return CLADE_OK;
   }

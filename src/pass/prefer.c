@@ -1,5 +1,5 @@
-/* The implementations that a user asks for: "gemm=ref,softmax=ref". A word that says nothing would be silently ignored,
- * so each is checked when the graph is as it was built. */
+/* The user's choice of implementations: "gemm=ref,softmax=ref". All names are validated against the built graph,
+ * since a misspelled one would otherwise be ignored silently. */
 #include "pass/pass.h"
 
 const char *clade__preferred(const char *prefer, const char *op, size_t *length) {
@@ -37,7 +37,7 @@ static clade_status no_impl(const clade_op *op, const char *want, size_t n) {
   return status;
 }
 
-/* `op` of `n` bytes, in `end` bytes of op=implementation. */
+/* `op` has `n` bytes of the `end` bytes "op=implementation". */
 static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_t n, size_t end) {
   size_t length;
   if (n == 0 || n + 1 >= end)

@@ -1,21 +1,21 @@
-/* Quantization: layers that ctx->quantization lists take their input as numbers of 8 bits, by its scale, and multiply
- * it by weights that are stored so (docs/quantization.md). The input's scale is a part of the weights' scales:
+/* Quantization: the layers listed in ctx->quantization take their input in 8 bits with a scale, and multiply it by
+ * weights in 8 bits (docs/quantization.md). The input's scale is folded into those of the weights:
  *
  *     y = layer(x, weight) + bias, normalized      becomes
  *     y = layer(float(quantize(x, scale)), float(NAME.weight) NAME.scale) + NAME.bias
  *
- * where weight, scale and bias are new variables. What computes that in whole numbers is another pass's affair. */
+ * where weight, scale and bias are new variables. The integers pass turns this into integer arithmetic. */
 #include "pass/quantize.h"
 
 typedef struct quantizer {
   clade__quant_layers layers;
   clade__quant_entry *entries; /* by layer */
-  size_t *layer;               /* by node: 1 + that of the layer that ends here; 0: none does */
+  size_t *layer;               /* by node: 1 + index of the layer that ends there; 0: none */
   bool *is_needed;             /* by node */
 } quantizer;
 
-/* ---- what is left of the graph ---- */
-/* Of a layer its input alone; unused variables stay, as callers see them. */
+/* ---- removing the original layers ---- */
+/* Of a quantized layer, only the input is still needed. Unused variables stay, since callers see them. */
 static clade_status mark(quantizer *q, const clade_graph *g) {
   uint32_t *uses;
   CLADE_TRY(clade__graph_uses(g, &uses));

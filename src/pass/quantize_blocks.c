@@ -1,5 +1,5 @@
-/* Weights of linear layers in blocks: "fc1=q4_0,fc2=q4_0" of ctx->quantization gives the variables NAME.weight of these
- * layers such an element type. Their products take it as it is; all else stays in f32 (docs/quantization.md). */
+/* Block-quantized weights of linear layers: "fc1=q4_0,fc2=q4_0" in ctx->quantization gives NAME.weight of these
+ * layers that type. Products read it directly; everything else stays in f32 (docs/quantization.md). */
 #include "pass/quantize.h"
 
 static clade_dtype type_of(const char *word, size_t length) {
@@ -9,7 +9,7 @@ static clade_dtype type_of(const char *word, size_t length) {
   return t;
 }
 
-/* Of an entry "LAYER=TYPE"; NONE where it is another one. */
+/* The type of an entry "LAYER=TYPE"; NONE for other entries. */
 static clade_dtype entry_type(const char *at, size_t length) {
   const char *equals = memchr(at, '=', length);
   return equals ? type_of(equals + 1, (size_t)(at + length - equals) - 1) : CLADE_DTYPE_NONE;
@@ -24,7 +24,7 @@ bool clade__quant_takes_blocks(const clade_graph *g, const clade__quant_layer *l
 
 typedef struct retyper {
   clade__quant_layers layers;
-  clade_dtype *types; /* by node: of a variable that gets another type */
+  clade_dtype *types; /* by node: new type of a variable */
 } retyper;
 
 static clade_status parse_entry(retyper *r, const clade_graph *g, const char *at, size_t length) {

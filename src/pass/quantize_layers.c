@@ -1,4 +1,4 @@
-/* Finds the layers of a graph that can be quantized. */
+/* Finds the quantizable layers of a graph. */
 #include <stdio.h>
 
 #include "op/conv/conv.h"
@@ -12,15 +12,15 @@ char *clade__quant_part(const clade__quant_layer *layer, const char *part, char 
 typedef struct finder {
   const clade_graph *g;
   uint32_t *uses;
-  clade__id *user; /* by value: a node that uses it */
+  clade__id *user; /* by value: one of its users */
 } finder;
 
 static const clade__node *maker(const clade_graph *g, clade__id value) { return &g->nodes[g->values[value].node]; }
 
-/* The only node that uses the value; 0: there are others, or none. */
+/* The value's only user; 0: none or several. */
 static clade__id sole_user(const finder *f, clade__id value) { return f->uses[value] == 1 ? f->user[value] : 0; }
 
-/* The operands of a node that is this function alone. */
+/* The operands of a node that computes exactly this function. */
 static bool computes(const clade_graph *g, const clade__node *n, const char *name, clade__id *a, clade__id *b) {
   if (n->op != &clade__op_eltwise) return false;
   const clade__elt *p = &((const clade__eltwise_attrs *)n->attrs)->program;
@@ -31,13 +31,13 @@ static bool computes(const clade_graph *g, const clade__node *n, const char *nam
   return true;
 }
 
-/* What a reshape made of it. */
+/* Looks through a reshape. */
 static clade__id reshaped(const clade_graph *g, clade__id value) {
   const clade__node *n = maker(g, value);
   return n->op == &clade__op_reshape ? n->in[0] : value;
 }
 
-/* A variable of one number for each channel, which is not assigned; 0: it is none. */
+/* A variable with one number per channel that is not assigned; 0: none. */
 static clade__id channels(const clade_graph *g, clade__id value, clade_dim count) {
   const clade_type *type = clade__type(g, value);
   return maker(g, value)->op == &clade__op_variable && clade__graph_frozen(g, value) && type->dtype == CLADE_F32 &&
@@ -56,7 +56,7 @@ static void take_bias(const finder *f, clade__quant_layer *l, clade_dim count) {
   l->end = next;
 }
 
-/* weight / sqrt(var + eps) */
+/* Matches weight / sqrt(var + eps). */
 static bool take_slope(const clade_graph *g, clade__id value, clade_dim count, clade__id *norm, double *eps) {
   clade__id weight, root, sum, var, small;
   float number;
@@ -74,14 +74,14 @@ static bool take_slope(const clade_graph *g, clade__id value, clade_dim count, c
   return norm[CLADE__NORM_WEIGHT] && norm[CLADE__NORM_VAR];
 }
 
-/* (y - mean) slope + bias, as clade_nn_batch_norm builds it. */
+/* Matches (y - mean) slope + bias, as built by clade_nn_batch_norm. */
 static void take_norm(const finder *f, clade__quant_layer *l, clade_dim count) {
   const clade_graph *g = f->g;
   clade__id norm[CLADE__NORM_PARTS], y = g->nodes[l->end].first_out, node = l->end, a, b;
   double eps = 0;
   static const char *const chain[] = {"sub", "mul", "add"};
   node = sole_user(f, y);
-  if (node && computes(g, &g->nodes[node], "cast", &a, NULL)) y = g->nodes[node].first_out; /* from f32 to f32 */
+  if (node && computes(g, &g->nodes[node], "cast", &a, NULL)) y = g->nodes[node].first_out; /* a cast from f32 to f32 */
   for (int i = 0; i < 3; i++) {
     node = sole_user(f, y);
     if (!node || !computes(g, &g->nodes[node], chain[i], &a, &b) || a != y) return;
@@ -97,7 +97,7 @@ static void take_norm(const finder *f, clade__quant_layer *l, clade_dim count) {
   l->end = node;
 }
 
-/* Another variable than `own` has the name that one of the layer's would get. */
+/* Whether a variable other than `own` has the name of a new part of the layer. */
 static bool is_taken(const clade_graph *g, const clade__quant_layer *l, const char *part, clade__id own) {
   char name[CLADE__QUANT_PART];
   size_t index;

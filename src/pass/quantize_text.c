@@ -1,4 +1,4 @@
-/* The text that lists quantized layers, with the type and the scale of their inputs. */
+/* Parses the list of quantized layers with the type and scale of their inputs. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Chooses each node's implementation and the layouts of its values: what costs the least in all, conversions counted.
- * Of what costs the same the first one is taken; who refuses says why. */
+/* Selects implementations and layouts with the least total cost, including reorders. Ties go to the first candidate;
+ * refusals are recorded with reasons. */
 #include "pass/candidates.h"
 
 bool clade__needs_impl(const clade_op *op) {
@@ -64,7 +64,7 @@ void clade__query_defaults(clade_query *q, const clade_impl *impl, int32_t confi
 
 double clade__impl_cost(const clade_impl *impl, const clade_query *q) {
   double cost = impl->cost ? impl->cost(q) : 1e9;
-  return cost >= 0 && cost < 1e9 ? cost : 1e9; /* not a number: as if it were unset */
+  return cost >= 0 && cost < 1e9 ? cost : 1e9; /* NaN counts as unknown */
 }
 
 int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds) {

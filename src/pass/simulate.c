@@ -1,37 +1,38 @@
-/* Quantization-aware training: layers compute in f32 what they will compute of numbers of 8 bits
- * (docs/quantization.md). In training
+/* Quantization-aware training: layers compute in f32 what they will compute in 8 bits (docs/quantization.md). In
+ * training
  *
  *     y = layer(x, weight)      becomes      y = layer(s through(x / s), t through(weight / t))
  *
- * where `through` rounds, and gradients pass it as if it did not. What follows, bias and normalization, stays. For
- * inference it becomes what quantize.c makes of it, with weights, scales and biases that are computed here instead of
- * stored: so both give the same bits. */
+ * where `through` rounds with a straight-through gradient. Bias and normalization are unchanged. For inference, the
+ * layer becomes what quantize.c makes of it, with weights, scales and biases computed in the graph instead of
+ * stored, so that both give the same bits. */
 #include <math.h>
 #include <stdio.h>
 
 #include "pass/quantize.h"
 
-#define LEAST   0x1p-100 /* a scale: it and its reciprocal are ordinary numbers */
+#define LEAST   0x1p-100 /* smallest scale: it and its reciprocal are normal numbers */
 #define LEVELS  127      /* of weights */
-#define RATE    0.01     /* as PyTorch's averaging_constant */
+#define RATE    0.01     /* of PyTorch's averaging_constant */
 #define NAME_OF CLADE__RANGES "%s:%s"
 
 static clade_val number(clade_graph *g, double value) { return clade_fill(g, CLADE_F32, CLADE_SCALAR, value); }
 
-/* What a step is worth, of a largest magnitude. */
+/* Scale for the largest magnitude. */
 static clade_val step_of(clade_graph *g, clade_val most, int levels) {
   return clade_max(g, clade_mul(g, most, number(g, 1.0 / levels)), number(g, LEAST));
 }
 
-/* Rounds; its derivative is 1. Exact, as both numbers have the same few bits. */
+/* Straight-through rounding: the derivative is 1. Exact, since the difference of x and its rounded value is
+ * representable. */
 static clade_val through(clade_graph *g, clade_val x) {
   return clade_add(g, x, clade_stop_gradient(g, clade_sub(g, clade_round(g, x), x)));
 }
 
-/* ---- the input ---- */
+/* ---- input ---- */
 typedef struct input {
   clade_dtype type;
-  clade_val least, most; /* variables; least: of i8 */
+  clade_val least, most; /* variables; `least` for i8 only */
 } input;
 
 static int levels_of(clade_dtype type) { return type == CLADE_U8 ? 255 : 127; }
@@ -54,7 +55,7 @@ static clade_val scale_of(clade_graph *g, const input *in) {
   return step_of(g, most, levels_of(in->type));
 }
 
-/* The variable moves to what this batch has; its next value. */
+/* Moving average of the variable toward this batch; returns its next value. */
 static clade_val follow(clade_graph *g, clade_val variable, clade_val now, clade_val rate) {
   const clade_val next = clade_add(g, variable, clade_mul(g, rate, clade_sub(g, now, variable)));
   clade_assign(g, variable, next);
@@ -73,7 +74,7 @@ static clade_val learnt_input(clade_graph *g, clade_val x, input in, clade_val r
   return clade_mul(g, through(g, levels), scale);
 }
 
-/* Of each output, in the weight's rank. */
+/* Per output, in the weight's rank. */
 static clade_val weight_step(clade_graph *g, clade_val weight, int rank) {
   clade_reduce_opt opt = {.size = sizeof opt, .x = clade_abs(g, clade_stop_gradient(g, weight)), .keep = true};
   for (int i = 1; i < rank; i++) opt.axes[opt.n_axes++] = i;
@@ -87,15 +88,15 @@ static clade_val learnt_weight(clade_graph *g, clade_val weight, int rank) {
 
 /* ---- inference ---- */
 typedef struct parts {
-  clade_val weight, scale, bias; /* i8; f32 in the weight's rank; f32 by output, invalid: none */
+  clade_val weight, scale, bias; /* i8; f32 in the weight's rank; f32 per output, invalid if none */
 } parts;
 
-/* The operands of a layer, in the graph that is being built; invalid: there is none. */
+/* A layer's operands in the graph under construction; invalid if absent. */
 typedef struct operands {
   clade_val weight, bias, norm[CLADE__NORM_PARTS];
 } operands;
 
-/* The factor of each output that a normalization is; its sign goes to the weights, as scales are positive. */
+/* Folds the normalization's factor per output. Its sign moves to the weights, as scales are positive. */
 static parts parts_of(clade_graph *g, const clade__quant_layer *l, const operands *o, const clade_shape *shape,
                       clade_val input_scale) {
   const clade_val step = weight_step(g, o->weight, shape->rank), *norm = o->norm;
@@ -126,8 +127,8 @@ static clade_val small_input(clade_graph *g, clade_val x, const input *in, clade
 typedef struct simulator {
   clade__quant_layers layers;
   clade__quant_entry *entries; /* by layer */
-  size_t *layer;               /* by node: 1 + that of the layer that is rewritten here; 0: none is */
-  clade_val rate;              /* of ranges, a variable; invalid: not yet */
+  size_t *layer;               /* by node: 1 + index of the layer that is rewritten there; 0: none */
+  clade_val rate;              /* variable: rate of the moving averages; invalid: not created yet */
 } simulator;
 
 static clade_val mapped(const clade_graph *g, const clade__id *map, clade__id value) {
@@ -184,7 +185,7 @@ static clade_status build_inference(const simulator *s, const clade_graph *old, 
   return clade_graph_status(g);
 }
 
-/* For inference the nodes of a layer are copied as well, for those that read them: nobody, once it is replaced. */
+/* For inference, the nodes of a layer are copied too; they are dead after the replacement. */
 static clade_status build(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   simulator *s = user;
   const size_t layer = s->layer[node];
@@ -193,7 +194,7 @@ static clade_status build(void *user, const clade_graph *old, clade__id node, cl
   return clade__node_copy(old, node, g, map);
 }
 
-/* To be closed also where it failed. */
+/* Must be closed even after a failure. */
 static clade_status open_simulator(const clade_graph *model, const char *text, simulator *s) {
   *s = (simulator){.entries = NULL};
   CLADE_TRY(clade_graph_status(model));
@@ -228,7 +229,7 @@ clade_status clade__pass_simulate(clade__pass_ctx *ctx) {
   return status;
 }
 
-/* ---- what a layer becomes ---- */
+/* ---- quantized parts of a layer ---- */
 static clade_val same_variable(const clade_graph *model, clade__id value, clade_graph *g) {
   const clade_type *type = value ? clade__type(model, value) : NULL;
   return value ? clade_parameter(g, model->nodes[model->values[value].node].name, type->dtype, type->shape,

@@ -1,31 +1,32 @@
-/* The least sum of what nodes and copies cost, with an unknown for each node that can be computed on either device, and
- * one for each value that either may want: where it is there. Changes of programs hang on the order of all nodes: where
- * a device has several programs, what keeps one of them loaded for a while is sent away as long as that gains. */
+/* Placement between a device and its fallback device with the least total cost of nodes and transfers. Unknowns of
+ * the problem: the device of each movable node, and the devices on which each value is available. Program changes
+ * depend on the order of all nodes and are handled by local search: on devices with several programs, runs of nodes
+ * that keep a program loaded are moved away while that helps. */
 #include "pass/sites.h"
 
 #include "pass/least.h"
 
-#define NEVER 1e30 /* above all sums of costs that differ by 1e9 at most */
+#define NEVER 1e30 /* infinite cost; exceeds any sum of finite ones */
 
 typedef struct need { /* of a value */
-  unsigned must;      /* where it is needed whatever is chosen */
-  bool open;          /* its node or one of its users is */
-  uint32_t unknown;   /* from 1 on; its values: HOME, AWAY, both */
+  unsigned must;      /* set of places that need it in any case */
+  bool open;          /* its producer or a user is undecided */
+  uint32_t unknown;   /* unknown number, from 1; its values: HOME, AWAY, both */
 } need;
 
 typedef struct problem {
   const clade__sites *s;
   const clade_graph *g;
-  const unsigned *may; /* by node: as its site tells, or less */
-  uint32_t *unknown;   /* by node, from 1 on; 0: none */
+  const unsigned *may; /* by node: allowed places, a subset of its site's */
+  uint32_t *unknown;   /* by node: unknown number from 1; 0: decided */
   need *needs;         /* by value */
   clade__least least;
 } problem;
 
 static int device_of(const clade_graph *g, clade__id value) { return g->nodes[g->values[value].node].device; }
 
-/* Seconds of a copy to the fallback device or back: read by the host, which is told so and then writes. What executions
- * do not change is copied once. */
+/* Time to transfer a value to or from the fallback device: a read by the host, a notification and a write. Values
+ * constant across executions are transferred once and count 0. */
 static double crossing(const clade__sites *s, clade__id value) {
   size_t bytes = 0;
   if (clade__graph_frozen(s->g, value)) return 0;
@@ -34,13 +35,12 @@ static double crossing(const clade__sites *s, clade__id value) {
   return link->seconds + link->per_byte * (double)bytes;
 }
 
-/* Constants are wherever they are wanted. */
+/* Constants exist on every device. */
 static bool everywhere(const clade_graph *g, clade__id value) {
   return g->nodes[g->values[value].node].op == &clade__op_constant;
 }
 
-/* Where a decided user wants a value that was built for device `home`: a copy to a third one costs the same from
- * either. */
+/* Where a decided user needs a value that was built on `home`. Copies to a third device cost the same from either. */
 static unsigned wanted(const problem *p, clade__id user, int home) {
   int fallback = p->s->ctx->fallback, device = p->may[user] == CLADE__AWAY ? fallback : p->g->nodes[user].device;
   return device == home ? CLADE__HOME : device == fallback ? CLADE__AWAY : 0;
@@ -65,7 +65,7 @@ static void survey(problem *p) {
   }
 }
 
-/* A node finds a value only where it is, and leaves it where it is made. */
+/* A node needs its operand at its own place, and produces its result there. */
 static clade_status tie(problem *p, clade__id node, clade__id value) {
   static const double pair[] = {0, NEVER, 0, NEVER, 0, 0};
   const need *v = &p->needs[value];
@@ -88,7 +88,7 @@ static clade_status add_node(problem *p, clade__id id) {
   const clade__node *n = &p->g->nodes[id];
   const double *cost = p->s->at[id].cost;
   if (is_open(p, id)) {
-    double less = CLADE_MIN(cost[0], cost[1]); /* what both share would only cost digits */
+    double less = CLADE_MIN(cost[0], cost[1]); /* subtract the common part, which would only cost precision */
     CLADE_TRY(clade__least_add(&p->least, 2, (double[]){cost[0] - less, cost[1] - less}, -1, &p->unknown[id]));
     p->unknown[id]++;
   }
@@ -114,7 +114,7 @@ static clade_status solve(problem *p, int *device) {
   return status;
 }
 
-/* Without changes of programs. */
+/* Ignores program changes. */
 static clade_status place(const clade__sites *s, const unsigned *may, int *device) {
   problem p = {.s = s, .g = s->g, .may = may};
   clade_status status = CLADE_NO_MEMORY;
@@ -131,16 +131,16 @@ fail:
   return status;
 }
 
-/* ---- changes of programs ---- */
-typedef struct placed {  /* and what it takes in all */
+/* ---- program changes ---- */
+typedef struct placed {  /* a complete placement with its cost */
   int *device, *program; /* by node */
   clade__id *order;
   bool *crosses; /* by value */
   double seconds;
 } placed;
 
-/* Nodes on one device that need one program, right after one another: turns[node], from 1 on; 0: it needs none of
- * several. The first and the last turn of a device may be one, from an execution to the next. */
+/* Groups consecutive nodes on a device with the same program into turns: turns[node] from 1; 0: needs no particular
+ * program. The first and last turn of a device can be the same across executions. */
 static double take_turns(const clade__sites *s, const placed *p, uint32_t *turns, uint32_t *n_turns) {
   double seconds = 0;
   *n_turns = 0;
@@ -162,7 +162,7 @@ static double take_turns(const clade__sites *s, const placed *p, uint32_t *turns
   return seconds;
 }
 
-/* But for changes of programs. */
+/* Excludes program changes. */
 static double seconds_of(const clade__sites *s, const placed *p) {
   const int fallback = s->ctx->fallback;
   double seconds = 0;
@@ -192,12 +192,12 @@ static clade_status try(const clade__sites *s, const unsigned *may, placed *out,
 
 typedef struct search {
   const clade__sites *s;
-  unsigned *may, *least; /* by node; least: of the best trial */
+  unsigned *may, *least; /* by node; least: best trial so far */
   uint32_t *turns, *scratch;
   placed best, trial;
 } search;
 
-/* All nodes of a turn go; false: one of them cannot. */
+/* Moves all nodes of a turn; false: one cannot move. */
 static bool send(const search *x, uint32_t turn, unsigned *may) {
   for (clade__id id = 1; id < x->s->g->n_nodes; id++) {
     if (x->turns[id] != turn) continue;
@@ -207,7 +207,7 @@ static bool send(const search *x, uint32_t turn, unsigned *may) {
   return true;
 }
 
-/* The turn without which all of it takes least; *better: there is one. */
+/* Finds the turn whose removal gives the least cost; *better: it is an improvement. */
 static clade_status send_one(search *x, uint32_t n_turns, uint32_t *n_left, bool *better) {
   const size_t bytes = x->s->g->n_nodes * sizeof *x->may;
   unsigned *now = x->least + x->s->g->n_nodes;

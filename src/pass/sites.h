@@ -1,4 +1,4 @@
-/* What placing beside a fallback device weighs: where each node can be, and what it takes there. */
+/* Data for placement with a fallback device: the possible places of each node and their costs. */
 #ifndef CLADE_SITES_H
 #define CLADE_SITES_H
 
@@ -10,10 +10,10 @@ enum {
 }; /* sets of places: the device that the node was built for, the fallback device */
 
 typedef struct clade__site { /* of a node */
-  unsigned may;              /* where it can be; one place: it is decided */
-  bool kept;                 /* it had a choice: its place is told in choices */
-  double cost[2];            /* there */
-  int program;               /* that it needs at home, of several */
+  unsigned may;              /* possible places; a single one is decided */
+  bool kept;                 /* had a choice, so its place is recorded in the choices */
+  double cost[2];            /* by place */
+  int program;               /* that it needs at home, if there are several */
 } clade__site;
 
 typedef struct clade__sites {
@@ -23,8 +23,7 @@ typedef struct clade__sites {
   clade__link *links; /* [devices]: to the fallback device */
 } clade__sites;
 
-/* The least sum: device[node]. What is computed, what crosses, and how often devices change their programs. Exact as
- * far as no device has several. */
+/* Minimizes compute, transfers and program changes; sets device[node]. Exact unless a device has several programs. */
 clade_status clade__sites_place(const clade__sites *sites, int *device);
 
 #endif

@@ -1,9 +1,9 @@
-/* The types that nodes compute in under mixed precision: by the op's list, and before it by the user's words
- * "gemm=f32,fc3=bf16", each of which names a node, a layer (what reads its variables, and the derivatives of that), an
- * elementwise function or an op. */
+/* Compute types of nodes under mixed precision: the ops' lists, and before them the user's overrides
+ * "gemm=f32,fc3=bf16", each of which names a node, a layer (nodes that read its variables, and their derivatives),
+ * an elementwise function or an op. */
 #include "pass/autocast.h"
 
-/* Elementwise functions whose results need more range or digits than the narrow type has: PyTorch's list. */
+/* Functions whose results need the range or precision of f32; PyTorch's list. */
 static const char *const wide_functions[] = {"exp",   "exp2",       "expm1", "log",      "log1p",       "log2", "pow",
                                              "rsqrt", "reciprocal", "tan",   "softplus", "log_sigmoid", "bce"};
 
@@ -11,14 +11,14 @@ static const clade__elt *program_of(const clade__node *n) {
   return n->op == &clade__op_eltwise ? &((const clade__eltwise_attrs *)n->attrs)->program : NULL;
 }
 
-/* ---- the lists ---- */
+/* ---- op lists ---- */
 static bool is_wide_function(const clade__elt_row *row) {
   for (size_t i = 0; i < CLADE_COUNT(wide_functions); i++)
     if (!strcmp(row->name, wide_functions[i])) return true;
   return false;
 }
 
-/* What names types by itself, by a cast or by operands of another float, stays as it was built. */
+/* Programs with explicit types, by a cast or by other float operands, stay unchanged. */
 static bool names_types(const clade__elt *p) {
   for (int i = 0; i < p->n_in; i++)
     if (clade__is_float((clade_dtype)p->in_dtype[i]) && p->in_dtype[i] != CLADE_F32) return true;
@@ -36,7 +36,7 @@ static clade_autocast of_program(const clade__elt *p) {
   return CLADE_AUTOCAST_CARRY;
 }
 
-/* What a frame is filled with are bytes of the type that it was built for. */
+/* A frame's fill value is stored as bytes of its built type. */
 static bool is_filled(const clade__node *n) {
   for (const clade_attr *a = n->op->attrs; n->op == &clade__op_frame && a->name; a++)
     if (!strcmp(a->name, "fill")) {
@@ -65,7 +65,7 @@ static bool is_layer_of(const char *variable, const char *name, size_t n) {
   return dot && (size_t)(dot - variable) == n && !strncmp(variable, name, n);
 }
 
-/* Behind views, as the bias of a convolution is reshaped. */
+/* Looks through views, such as the reshape of a convolution's bias. */
 static const clade__node *source_of(const clade_graph *g, clade__id value) {
   const clade__node *n = &g->nodes[g->values[value].node];
   while (n->op->flags & CLADE_OP_VIEW) n = &g->nodes[g->values[n->in[0]].node];
@@ -89,23 +89,23 @@ static bool has_function(const clade__node *n, const char *name, size_t length) 
   return false;
 }
 
-/* From the most particular one on. */
+/* most specific first */
 typedef enum kind { NODE, LAYER, FUNCTION, OP, NOTHING } kind;
 
 static kind named(const clade_graph *g, const clade__node *n, const char *name, size_t length) {
   const clade__node *forward = n->derives ? &g->nodes[n->derives] : n;
   if (clade__word_is(n->name, name, length) || clade__word_is(forward->name, name, length)) return NODE;
-  if (of_list(n) != CLADE_AUTOCAST_WIDE && /* not the update, which reads its variables too */
+  if (of_list(n) != CLADE_AUTOCAST_WIDE && /* not an update op, which reads the layer's variables too */
       (reads_layer(g, n, name, length) || reads_layer(g, forward, name, length)))
     return LAYER;
   if (has_function(n, name, length)) return FUNCTION;
   return clade__word_is(n->op->name, name, length) ? OP : NOTHING;
 }
 
-/* ---- words ---- */
+/* ---- overrides ---- */
 typedef struct word {
   const char *name, *type;
-  size_t length, type_length; /* of each; type NULL: there is no = */
+  size_t length, type_length; /* type NULL: the "=" is missing */
 } word;
 
 static const char *next(const char *at, word *w) {
@@ -158,13 +158,13 @@ static clade_status check_words(const clade__pass_ctx *ctx) {
   return CLADE_OK;
 }
 
-/* Whether words are about the node: not about what holds or names types. */
+/* Whether overrides apply to the node: not to storage nodes or those with explicit types. */
 static bool is_free(const clade__node *n) {
   const clade__elt *p = program_of(n);
   return n->n_in && n->op != &clade__op_assign && !(p && names_types(p));
 }
 
-/* Products of operands whose elements share blocks are of f32. */
+/* Products with block-quantized operands compute in f32. */
 static bool has_blocks(const clade_graph *g, const clade__node *n) {
   bool any = false;
   for (int i = 0; i < n->n_in; i++) any |= clade__has_blocks(clade__type(g, n->in[i])->dtype);

@@ -1,17 +1,17 @@
-/* Lets products read slices, permuted axes and repeated matrices of a value where they lie, instead of copies of them:
- * heads of a joint projection, say. A node that made such a copy goes where nobody else wants it. */
+/* Lets products read slices, permuted axes and broadcast matrices in place instead of through copies, for example
+ * the heads of a joint projection. Copies without other users are removed. */
 #include "op/view.h"
 #include "pass/pass.h"
 
-enum { MOST_NODES = 16 }; /* that an operand is looked through */
+enum { MOST_NODES = 16 }; /* that are searched through per operand */
 
-/* A product with what its operands are read as. */
+/* A product with its operands as views. */
 typedef struct product {
   clade__gemm_attrs attrs;
   clade__id in[CLADE_MAX_OPERANDS];
 } product;
 
-/* The value in whose memory this one lies as *v says: itself, or farther up. *copied: nodes that copy lie between. */
+/* The value whose memory this value lies in, with the view *v. *copied: copying nodes lie between. */
 static clade__id source_of(const clade_graph *g, clade__id value, int most, clade__view *v, bool *copied) {
   const clade__id id = g->values[value].node;
   const clade__node *n = &g->nodes[id];
@@ -28,8 +28,8 @@ static clade__id source_of(const clade_graph *g, clade__id value, int most, clad
   return value;
 }
 
-/* Matrices in rows that do not overlap, those of a transposed one if need be: what all products can read. Axes of one
- * element get the strides that they have where all is dense. */
+/* Normalizes a view to non-overlapping rows, transposed if necessary, as all products can read. Axes of size 1 get
+ * the strides of a dense layout. */
 static bool settle(clade__view *v, bool *trans) {
   const int row = v->shape.rank - 2, column = row + 1;
   int64_t *dim = v->shape.dim, *stride = v->stride;
@@ -62,7 +62,7 @@ static bool accepted(const clade__pass_ctx *ctx, const clade__node *n, const pro
   return clade__least_impl(ctx, &view, n->device, &seconds) >= 0;
 }
 
-/* Operand i of the product as a part of what it was copied from; unchanged where that cannot be. */
+/* Makes operand i of the product a view of its source; unchanged if that is not possible. */
 static void look_through(const clade__pass_ctx *ctx, const clade__node *n, int i, product *p) {
   const clade_graph *g = ctx->graph;
   product next = *p;

@@ -1,9 +1,9 @@
-/* Outputs that tell which value of a graph was the first that is not finite. */
+/* Outputs that locate the first non-finite value of a graph. */
 #include "pass/pass.h"
 
 #include <stdio.h>
 
-/* What a value is called in messages: its node, or what that node works on. */
+/* Name of a value in messages: its node's, or that of what the node works on. */
 static const char *title(const clade_graph *g, const clade__node *n) {
   if (*n->name) return n->name;
   for (int i = 0; i < n->n_in; i++) {
@@ -13,7 +13,7 @@ static const char *title(const clade_graph *g, const clade__node *n) {
   return "";
 }
 
-/* What the node does: elementwise ones by their last function, ".d" for its derivative. */
+/* Describes the node's operation; elementwise nodes by their last function, with ".d" for derivatives. */
 static void describe(const clade_graph *g, clade__id value, char name[256]) {
   const clade__node *n = &g->nodes[g->values[value].node];
   const char *what = n->op->name, *mark = "";
@@ -34,7 +34,7 @@ static bool watched(const clade_graph *g, clade__id value) {
   return is_float && n->op != &clade__op_constant && !(n->op->flags & CLADE_OP_VIEW);
 }
 
-/* A scalar: 0, or not a number where an element is infinite or none. */
+/* A scalar: 0, or NaN if any element is not finite. */
 static clade_val trouble(clade_graph *g, clade__id value) {
   clade_val v = clade_cast(g, clade__graph_val(g, value), CLADE_F32);
   return clade_sum(g, clade_mul(g, v, clade_fill(g, CLADE_F32, CLADE_SCALAR, 0)));
