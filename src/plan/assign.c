@@ -1,6 +1,6 @@
-/* Where outputs and assigned variables lie, and the copies that remain. Every read of a variable sees its value as of
- * the start of the execution: what is written directly into a variable's memory has no later reader of the old value.
- */
+/* Decides where outputs and new values of variables are stored, and adds the copies that remain. Every read of a
+ * variable sees its value at the start of the execution: a value is written in place only if no later step reads the
+ * old one. */
 #include "plan/plan.h"
 
 static const clade__node *producer(const clade_func *func, int32_t cell) {
@@ -34,7 +34,7 @@ static clade_status place_output(clade_func *func, size_t i) {
     place->space = CLADE__OUTPUT;
     place->index = (int)i;
   } else if (place->space == CLADE__VARIABLE ||
-             place->space == CLADE__PACKED) { /* it may change before the output is read */
+             place->space == CLADE__PACKED) { /* the variable can change before the output is read */
     size_t bytes = place->bytes;
     CLADE_TRY(clade__cell_new(func, 0, place->device, bytes, &copy));
     func->cells[copy].place.space = CLADE__OUTPUT;
@@ -49,7 +49,7 @@ static bool assigns(const clade_func *func, const clade__port *port) {
   return port->assigned && func->cell_of[port->assigned] != func->cell_of[port->value];
 }
 
-/* The old value of a variable that this func changes is wanted by another one: kept aside before anything runs. */
+/* A variable that this func changes has its old value assigned to another variable: copy it before all other steps. */
 static clade_status keep_aside(clade_func *func, int32_t *cell) {
   const clade__cell *c = &func->cells[*cell];
   int32_t copy, from = *cell;
@@ -61,7 +61,8 @@ static clade_status keep_aside(clade_func *func, int32_t *cell) {
   return clade__copy_step(func, from, copy, 0, true);
 }
 
-/* The cell of each variable's new value: its own, or one to be copied from at the end (-1: nothing to do). */
+/* Sets the cell of each variable's new value: the variable's own, or one to copy from at the end (-1: nothing to
+ * do). */
 static clade_status front(clade_func *func, int32_t *source) {
   clade_graph *g = func->graph;
   for (size_t i = 0; i < g->outputs.count; i++) CLADE_TRY(place_output(func, i));
@@ -78,7 +79,8 @@ static clade_status front(clade_func *func, int32_t *source) {
   return CLADE_OK;
 }
 
-/* The new value may be produced in the variable's memory: it is computed here, and nobody reads the old value later. */
+/* Whether the new value can be computed in the variable's memory: it is computed by this func, and no later step
+ * reads the old value. */
 static bool direct(const clade_func *func, int32_t cell, int32_t variable) {
   const clade__cell *c = &func->cells[cell], *v = &func->cells[variable];
   if (c->place.space != CLADE__ARENA || !c->value || c->place.device != v->place.device) return false;
@@ -107,7 +109,7 @@ static clade_status back(clade_func *func, const int32_t *source) {
   return CLADE_OK;
 }
 
-/* The last `n` steps go first. */
+/* Moves the last `n` steps to the front. */
 static clade_status rotate(clade_func *func, size_t n) {
   if (!n) return CLADE_OK;
   clade__fstep *kept = clade__new(n, sizeof *kept);

@@ -1,4 +1,4 @@
-/* Constants of a func: their buffers, filled once when the func is planned. */
+/* Allocates and fills the buffers of a func's constants when it is planned. */
 #include "plan/plan.h"
 
 static clade_status fill_guards(clade_func *func, clade__queue *queue, clade__buffer *buffer) {
@@ -14,7 +14,8 @@ static clade_status upload(clade_func *func, const clade__cell *cell, clade__que
   const clade__constant_attrs *attrs = node->attrs;
   const clade__place *place = &cell->place;
   clade__buffer *buffer = func->constants[place->index];
-  if (!place->bytes || node->op != &clade__op_constant) return CLADE_OK; /* packed of another one, later */
+  /* A packed copy, made later from another constant. */
+  if (!place->bytes || node->op != &clade__op_constant) return CLADE_OK;
   if (attrs->pattern)
     return clade__queue_fill(queue, buffer, place->offset, place->bytes, attrs->data, attrs->pattern, (clade__wait){0},
                              NULL);
@@ -37,7 +38,7 @@ clade_status clade__constants_upload(clade_func *func) {
     for (size_t c = 0; c < func->n_cells && status == CLADE_OK; c++)
       if (func->cells[c].place.space == CLADE__CONSTANT && func->cells[c].place.index == (int)i)
         status = upload(func, &func->cells[c], queue);
-    clade_status finished = clade__queue_finish(queue); /* also after a failure: its memory is about to go */
+    clade_status finished = clade__queue_finish(queue); /* also after a failure: the source memory is freed next */
     CLADE_TRY(status);
     CLADE_TRY(finished);
   }

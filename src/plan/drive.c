@@ -1,5 +1,5 @@
-/* Enqueuing: each lane takes the executions in turn, and stops only where a host step has not ended yet. Nothing here
- * blocks, allocates or sets an argument, but for what follows a failure. */
+/* Enqueues commands. Each lane processes executions in order and stops only at a host step that has not finished.
+ * Nothing here blocks, allocates or sets kernel arguments, except after failures. */
 #include <stdio.h>
 
 #include "plan/run.h"
@@ -12,7 +12,7 @@ void clade__slot_fail(clade__slot *slot, clade_status status) {
   snprintf(slot->message, sizeof slot->message, "%s", clade_last_error());
 }
 
-/* What is to be waited for before the slot's inputs are read. */
+/* The event that precedes reads of the slot's inputs. */
 static clade__wait uploads(const clade_run *run, const clade__lane *lane, const clade__slot *slot) {
   const cl_event *event = &slot->uploaded[lane - run->lanes];
   return *event ? (clade__wait){1, event} : none;
@@ -33,7 +33,7 @@ void clade__event_share(const clade__lane *lane, cl_event event, cl_event *also)
     clade__log(CLADE_LOG_WARNING, "an event is not shared: %s", clade_last_error());
 }
 
-/* Operands are looked up each time: packed copies may have moved. */
+/* Operands are resolved for each call, because packed copies may have moved. */
 static clade_status leave_to_library(clade_run *run, const clade__lane *lane, const clade__slot *slot,
                                      const clade__cmd *cmd, clade__wait wait, cl_event *event) {
   const clade__fstep *step = &run->func->steps[cmd->step];
@@ -53,7 +53,7 @@ static clade_status leave_to_library(clade_run *run, const clade__lane *lane, co
                              .memory = memory,
                              .offset = offset,
                              .event = event};
-  /* On an in-order queue a marker that waits holds up what follows. */
+  /* a marker delays the following commands on an in-order queue */
   if (wait.n) CLADE_TRY(clade__queue_marker(lane->queue, wait, NULL));
   unsigned failures = clade__failures();
   clade_status status = step->launch->library->enqueue(&call);
@@ -91,7 +91,7 @@ static clade_status command(clade_run *run, clade__lane *lane, clade__slot *slot
   return CLADE_OK;
 }
 
-/* The lane is through with this execution: what is done covers all that it enqueued for it. */
+/* Finishes the execution on this lane: `done` covers everything that was enqueued for it. */
 static void leave(clade_run *run, clade__lane *lane, clade__slot *slot) {
   cl_event *done = &slot->done[lane - run->lanes];
   clade_status status = CLADE_OK;
@@ -105,14 +105,14 @@ static void leave(clade_run *run, clade__lane *lane, clade__slot *slot) {
   if (status != CLADE_OK) {
     clade__slot_fail(slot, status);
     clade__lane_finish(lane);
-    /* Without a marker nothing less tells when the slot's memory is free again. */
+    /* without a marker, only finishing the queue shows that the slot's memory is free */
     if (!*done && lane->uploads) (void)clade__queue_finish(lane->uploads);
     if (!*done && !run->adopted) (void)clade__queue_finish(lane->queue);
   }
   if (--slot->lanes_left == 0) pthread_cond_broadcast(&run->enqueued);
 }
 
-/* As far as its host steps have ended. `wanted`: somebody waits for them. */
+/* Processes the tail up to the first unfinished host step. `wanted`: a thread waits for it. */
 static void go_on_with_tail(clade_run *run, clade__lane *lane, bool wanted, bool *moved) {
   clade__slot *slot = clade__slot_of(run, lane->tailing);
   const size_t main = lane->n_cmds - lane->n_tail;
@@ -129,7 +129,8 @@ static void go_on_with_tail(clade_run *run, clade__lane *lane, bool wanted, bool
   leave(run, lane, slot);
 }
 
-/* Whether what the next command needs of the tail before is there; a tail begins when the one before has ended. */
+/* Whether the previous tail's results that the next command needs have arrived. A tail starts after the previous one
+ * ended. */
 static bool tail_allows(clade_run *run, clade__lane *lane, bool *moved) {
   const size_t main = lane->n_cmds - lane->n_tail;
   if (!lane->tailing) return true;
@@ -143,7 +144,7 @@ static bool tail_allows(clade_run *run, clade__lane *lane, bool *moved) {
   return true;
 }
 
-/* From lane->at on. Stops at a host step that must be asked again. */
+/* Continues at lane->at; stops at a host step that must be polled again. */
 static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot, bool *again, bool *moved) {
   const size_t main = lane->n_cmds - lane->n_tail;
   *again = false;
@@ -156,7 +157,7 @@ static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot
   return CLADE_OK;
 }
 
-/* All else of the execution is enqueued. */
+/* Called when all other commands of the execution are enqueued. */
 static void begin_tail(clade_run *run, clade__lane *lane, clade__slot *slot) {
   clade_status status = slot->status == CLADE_OK && lane->n_tail ? clade__lane_flush(lane) : CLADE_OK;
   if (status != CLADE_OK) clade__slot_fail(slot, status);
@@ -172,12 +173,12 @@ static void begin(clade_run *run, clade__lane *lane, clade__slot *slot) {
   if (!lane->n_cmds) return;
   slot->begun = true;
   if (!run->wait.n) return;
-  /* On an in-order queue a marker that waits holds up what follows. */
+  /* a marker delays the following commands on an in-order queue */
   clade_status status = clade__queue_marker(lane->queue, run->wait, NULL);
   if (status != CLADE_OK) clade__slot_fail(slot, status);
 }
 
-/* true: it went as far as it could and waits for a host step. */
+/* Advances a lane; true: it waits for a host step. */
 static bool advance(clade_run *run, int index, bool *moved) {
   clade__lane *lane = &run->lanes[index];
   while (lane->next <= run->submitted) {
@@ -208,7 +209,7 @@ static bool advance(clade_run *run, int index, bool *moved) {
 
 bool clade__run_drive(clade_run *run) {
   bool waiting, moved;
-  do { /* what one lane sent another may receive at once */
+  do { /* a RECEIVE in one lane may follow a SEND in another at once */
     waiting = moved = false;
     for (int l = 0; l < run->n_lanes; l++) waiting |= advance(run, l, &moved);
     moved |= clade__hosts_advance(run);
@@ -216,7 +217,7 @@ bool clade__run_drive(clade_run *run) {
   return waiting;
 }
 
-/* ---- ends ---- */
+/* ---- completion ---- */
 int clade__slot_poll(clade_run *run, clade__slot *slot) {
   if (slot->lanes_left) return 0;
   for (int l = 0; l < run->n_lanes; l++) {
@@ -253,7 +254,7 @@ void clade__slot_wait(clade_run *run, clade__slot *slot) {
   const uint64_t execution = slot->execution;
   while (slot->busy && slot->execution == execution && slot->lanes_left) pthread_cond_wait(&run->enqueued, &run->lock);
   for (int l = 0; l < run->n_lanes && slot->busy && slot->execution == execution; l++) {
-    cl_event done = slot->done[l]; /* stays: whoever waits for it releases it, and that is one thread */
+    cl_event done = slot->done[l]; /* keep the event: the single waiting thread releases it */
     if (!done) continue;
     bool late = run->late;
     pthread_mutex_unlock(&run->lock);

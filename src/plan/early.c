@@ -1,19 +1,19 @@
-/* Nodes that come as soon as their operands are there, not where they were built:
- * - values that become variables' where nobody reads the old ones any more: gradients are still in a cache then, and
- *   their memory is free again;
- * - effects, in the order of the graph: what they begin goes on beside kernels. Readers of their results stay;
- * - sources, which cost nothing. */
+/* Scheduling of nodes as soon as their operands are available, instead of in graph order:
+ * - new values of variables that no later node reads the old value of: gradients are still in a cache, and their
+ * memory becomes free;
+ * - effects, in graph order, because what they start proceeds beside kernels; readers of their results stay;
+ * - inputs, variables and constants, which cost nothing. */
 #include "plan/plan.h"
 
 typedef struct early {
   const clade_graph *g;
   bool *assigned;          /* by value */
-  clade__id *root;         /* by value: what it is a view of */
-  clade__id *last;         /* by root: the last node that reads it */
-  clade__id *read;         /* by root: behind which node those that read it, of those so far, are done */
-  clade__id *after;        /* by node: which one it follows; 0: it stays where it was built */
-  clade__id *first, *next; /* by node: what follows it, and with what */
-  clade__id effect;        /* behind which node the last effect comes */
+  clade__id *root;         /* by value: the value whose memory a view shares */
+  clade__id *last;         /* by root: its last reader */
+  clade__id *read;         /* by root: position after which its readers so far are done */
+  clade__id *after;        /* by node: the node that it is moved behind; 0: stays */
+  clade__id *first, *next; /* by node: list of the nodes moved behind it */
+  clade__id effect;        /* node behind which the last effect was placed */
 } early;
 
 static void note_reads(const early *e, clade__id node, clade__id done, clade__id *read) {
@@ -51,7 +51,7 @@ static bool moves(const early *e, const clade__node *n) {
   return all;
 }
 
-/* Operands whose memory a result takes. */
+/* Bit mask of operands whose memory a result overwrites. */
 static uint64_t overwritten(const early *e, clade__id node) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
@@ -66,7 +66,7 @@ static clade__id position(const early *e, clade__id node) {
   return e->after[node] ? e->after[node] : node;
 }
 
-/* 0: where it was built, as somebody behind it wants to read what it overwrites, or it waits for an effect. */
+/* Returns 0 if the node must stay: a later node reads what it overwrites, or it must follow an effect. */
 static clade__id place_of(const early *e, clade__id node) {
   const clade__node *n = &e->g->nodes[node];
   const uint64_t mask = overwritten(e, node);

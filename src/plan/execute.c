@@ -1,4 +1,5 @@
-/* Executing: inputs into a slot, then everything is enqueued. The steady state allocates and creates nothing. */
+/* Starts executions: copies inputs to a slot and enqueues the commands. The steady state neither allocates nor
+ * creates objects. */
 #include "plan/run.h"
 #include "program/bundles.h"
 
@@ -33,7 +34,7 @@ static clade_status check_feed(clade_run *run, const clade_feed *feed, size_t *i
   return CLADE_OK;
 }
 
-/* run->feed_of says for each input which feed it is. */
+/* Sets run->feed_of to the feed of each input. */
 static clade_status check_feeds(clade_run *run, int n, const clade_feed *feeds) {
   const clade__ports *inputs = &run->func->graph->inputs;
   size_t index;
@@ -49,7 +50,7 @@ static clade_status check_feeds(clade_run *run, int n, const clade_feed *feeds) 
   return CLADE_OK;
 }
 
-/* The slot of the next execution, free. */
+/* Returns the slot of the next execution, after waiting until it is free. */
 static clade_status take_slot(clade_run *run, clade__slot **out) {
   uint64_t cancels = run->cancels;
   clade__slot *slot = clade__slot_of(run, run->submitted + 1);
@@ -76,7 +77,7 @@ static void take_feeds(clade_run *run, clade__slot *slot, const clade_feed *feed
   }
 }
 
-/* What was packed is no longer so: new copies, once nothing reads the old ones. *done: they are bound. */
+/* Variables changed: makes new packed copies once no execution reads the old ones. *done: they are bound. */
 static clade_status pack_again(clade_run *run, bool *done) {
   clade_status status = CLADE_OK;
   *done = true;
@@ -102,8 +103,8 @@ static clade_status wait_for_slots(clade_run *run) {
   return status;
 }
 
-/* Executions of one run that assigns at a time, and none that reads meanwhile; with packed copies of what the variables
- * hold. */
+/* Enforces that only one run that assigns is active and no other run reads meanwhile, and that packed copies are up
+ * to date. */
 static clade_status enter_vars(clade_run *run) {
   if (!run->vars) return CLADE_OK;
   bool packed = false;
@@ -112,7 +113,7 @@ static clade_status enter_vars(clade_run *run) {
   while (status == CLADE_OK && !packed && clade__packed_stale(run)) {
     status = pack_again(run, &packed);
     if (packed) continue;
-    pthread_mutex_unlock(&run->vars->lock); /* not held while an observer of the program's is called */
+    pthread_mutex_unlock(&run->vars->lock); /* unlocked while the program's observer is called */
     status = wait_for_slots(run);
     pthread_mutex_lock(&run->vars->lock);
     if (status == CLADE_OK) status = clade__vars_idle(run->vars, run);
@@ -126,7 +127,7 @@ static clade_status enter_vars(clade_run *run) {
   return status;
 }
 
-/* Executions of a func that assigns count as writes, also those that failed on the way. */
+/* Executions of a func that assigns count as writes, even if they failed. */
 static void leave_vars(clade_run *run) {
   const clade__ports *variables = &run->func->graph->variables;
   if (!run->vars || !(run->func->writes || run->func->n_packs)) return;

@@ -1,4 +1,4 @@
-/* Funcs: compiling a graph, specializing it for sizes, and what a func tells about itself. */
+/* Funcs: compilation, specialization and queries. */
 #include <stdlib.h>
 
 #include <clade/opencl.h>
@@ -58,7 +58,7 @@ void clade_func_release(clade_func *func) {
   clade__free(func);
 }
 
-/* An empty func for a graph, which it retains. */
+/* Creates an empty func that retains the graph. */
 static clade_status func_new(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
                              clade_func **out) {
   clade_func *func = clade__new(1, sizeof *func);
@@ -84,7 +84,7 @@ static clade_status func_new(clade_graph *graph, int n, clade_device *const *dev
   return CLADE_OK;
 }
 
-/* Read once: whatever is specialized from the func goes by the same records. */
+/* Read once, so that all specializations use the same records. */
 static clade_status take_tuning(clade_func *func, const clade_func *generic) {
   if (generic && !generic->tuning) return CLADE_OK;
   func->tuning = clade__new((size_t)func->n_devices, sizeof(clade__tuning *));
@@ -105,14 +105,14 @@ static clade_status ask_device(const clade_func *func, int device, const clade_i
   return impl->units(&q) ? clade_device_ask_units(func->devices[device]) : CLADE_OK;
 }
 
-/* Before implementations are asked whether they accept. */
+/* Before implementations are checked: probes the matrix units that they need. */
 static clade_status ask_units(const clade_func *func) {
   const clade_graph *g = func->graph;
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   for (clade__id id = 1; id < g->n_nodes; id++) {
     const clade__node *node = &g->nodes[id];
-    if (node->device < 0 || node->device >= func->n_devices) continue; /* refused where nodes are placed */
+    if (node->device < 0 || node->device >= func->n_devices) continue; /* reported when nodes are placed */
     for (const clade_impl *const *impl = clade__impls(node->op); *impl; impl++) {
       if (!(*impl)->units) continue;
       clade__node_view(g, id, in, out, &view);
@@ -156,7 +156,7 @@ clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **in
   return CLADE_OK;
 }
 
-/* `how`: of the first ones, which see the graph as it was built; NULL: they have been. */
+/* `how`: for the first passes, which see the built graph; NULL for later ones. */
 static clade_status run_passes(clade_func *func, passes_fn *passes, const clade__how *how) {
   clade_device_info *infos;
   clade__pass_ctx ctx;
@@ -211,7 +211,7 @@ clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devi
   CLADE_TRY(status);
   status = clade_graph_status(graph);
   if (status != CLADE_OK) return clade__fail_again(status, clade_graph_message(graph));
-  /* Builders of other threads there are none, but compiling threads there may be several. */
+  /* Builders do not run concurrently, but compilations may. */
   if (!__atomic_load_n(&graph->sealed, __ATOMIC_RELAXED)) __atomic_store_n(&graph->sealed, true, __ATOMIC_RELAXED);
   CLADE_TRY(func_new(graph, n, devices, how, &func));
   if (!how->untuned) CLADE_GOTO(take_tuning(func, NULL));
@@ -225,7 +225,7 @@ fail:
   return status;
 }
 
-/* The sets of a text of choices as one: which device they are of makes no difference to exact problems. */
+/* Merges the sets of a choices text, since choices by exact problem apply to any device. */
 static clade_status read_choices(const char *text, clade__records **out) {
   clade__record_sets sets;
   size_t bad = 0;
@@ -283,7 +283,7 @@ clade_status clade_compile_(clade_graph *graph, clade_device *device, const clad
   return status;
 }
 
-/* ---- specializing ---- */
+/* ---- specialization ---- */
 static int by_name(const void *a, const void *b) {
   return strcmp(((const clade_dim_value *)a)->name, ((const clade_dim_value *)b)->name);
 }
@@ -304,7 +304,7 @@ static clade_status key_of(int n, const clade_dim_value *dims, clade__hash *key)
   return CLADE_OK;
 }
 
-/* A func of constant shapes that is compiled as `like` was. */
+/* Compiles a func of constant shapes with the settings of `like`. */
 static clade_status shape_like(const clade_func *like, clade_graph *graph, bool same_records, clade_func **out) {
   double start = clade__now();
   const clade__how how = {.no_fusion = like->no_fusion,
@@ -378,7 +378,7 @@ clade_status clade_func_specialize(clade_func *func, int n, const clade_dim_valu
   return status;
 }
 
-/* ---- telling ---- */
+/* ---- queries ---- */
 clade_status clade_func_get_info(const clade_func *func, clade_func_info *info) {
   clade_func_info all = {0};
   if (!func || !info) return CLADE_FAIL(INVALID, "clade_func_get_info: %s is NULL", func ? "info" : "the func");

@@ -1,4 +1,4 @@
-/* What a func prints: its steps for tools, and the explanation for people. */
+/* Prints a func's steps for tools, and its explanation for users. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static bool belongs(const clade_func *func, const clade__fstep *step, const clad
   return !scratch && (part == READS ? o->read : o->write);
 }
 
-/* " reads c3@arena:0:0:64,…", each cell once; "-" when there is none. */
+/* " reads c3@arena:0:0:64,…", each cell once; "-" if none. */
 static void print_part(const clade_func *func, const clade__fstep *step, part part, const char *title,
                        clade__text *out) {
   bool any = false;

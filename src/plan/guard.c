@@ -1,7 +1,7 @@
-/* For tests: whether anything was written outside the values, where funcs and variables were made with guards. */
+/* For tests: detects writes outside of values, in funcs and variables made with guards. */
 #include "plan/run.h"
 
-typedef struct area { /* a buffer on the host: what may be written is cleared to 0xFF before the rest is looked at */
+typedef struct area { /* a buffer on the host; areas of values are set to 0xFF before the check */
   unsigned char *bytes;
   size_t n;
 } area;
@@ -21,7 +21,7 @@ static const char *cell_name(const clade_func *func, const clade__cell *cell) {
   return *node->name ? node->name : node->op->name;
 }
 
-/* The cell whose end or beginning is nearest to a byte. */
+/* The cell that begins or ends nearest to a byte. */
 static const clade__cell *nearest(const clade_func *func, clade__space space, int index, size_t at) {
   const clade__cell *best = NULL;
   size_t distance = SIZE_MAX;

@@ -1,5 +1,5 @@
-/* Where the results of host steps must have arrived: before the first later step that touches them. Until then the lane
- * goes on with steps that do not need them. */
+/* Determines where the results of host steps must have arrived: before the first later step that accesses them.
+ * Until then the lane continues with independent steps. */
 #include "plan/plan.h"
 
 static clade_status count(clade_func *func) {
@@ -40,7 +40,7 @@ clade_status clade__hosts_plan(clade_func *func) {
   if (!made) return CLADE_NO_MEMORY;
   find_needed(func, made);
   clade__free(made);
-  for (size_t h = 0; h < func->n_hosts; h++) { /* their memory is theirs until they have arrived */
+  for (size_t h = 0; h < func->n_hosts; h++) { /* their memory is in use until the results have arrived */
     const clade__fstep *step = &func->steps[func->hosts[h]];
     uint32_t until = func->steps[CLADE_MIN(step->needed, func->n_steps - 1)].time;
     for (int i = 0; i < step->n_operands; i++)

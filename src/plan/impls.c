@@ -1,4 +1,4 @@
-/* Which implementation each node of a specialized func was given. */
+/* Lists the implementation chosen for each node of a specialized func. */
 #include "plan/plan.h"
 
 static bool has_impl(const clade__node *node) { return node->op && node->impl >= 0; }
@@ -28,7 +28,7 @@ static clade_status put_choice(clade__records *choices, const clade_func *func, 
   return status;
 }
 
-/* Of no one device: they go wherever the func goes. */
+/* Choices belong to no particular device: they apply wherever the func is compiled. */
 static clade_status all_choices(const clade_func *func, clade__records **out) {
   clade__tuned_device any = {.device_class = CLADE_CPU};
   clade_status status = clade__records_new(&any, out);
@@ -57,7 +57,7 @@ clade_status clade_func_choices(const clade_func *func, char **out) {
   return status;
 }
 
-/* Whether none of the func's devices has a choice: another one had, or one of an older version of Clade. */
+/* Whether no device of the func had this choice: it belongs to another device or an older version. */
 static bool no_choice(const clade_func *func, const char *name) {
   const clade_op *op = clade__op_find(name);
   bool any = !op;
@@ -72,7 +72,7 @@ void clade__tell_idle_pins(const clade_func *func) {
   clade_status status = all_choices(func, &choices);
   for (size_t i = 0; status == CLADE_OK && i < func->pins->n; i++) {
     const clade__record *pin = &func->pins->at[i];
-    if (!strcmp(pin->op, clade__profile_op)) continue; /* of a device, which may be another one */
+    if (!strcmp(pin->op, clade__profile_op)) continue; /* of a device, possibly a different one */
     if (no_choice(func, pin->op)) continue;
     n++;
     if (clade__records_find(choices, pin->op, pin->problem, "")) continue;

@@ -1,9 +1,9 @@
-/* What variables begin with: each element a pure function of the key, which is made of seed and name. */
+/* Initial values of variables: each element is a pure function of a key derived from seed and name. */
 #include <math.h>
 
 #include "plan/plan.h"
 
-/* Of mean 0 and deviation 1, by Box and Muller; the first uniform number is never 0. */
+/* Standard normal by the Box-Muller transform; the first uniform number is never 0. */
 static double normal(uint64_t key, uint64_t i) {
   const double pi = 3.14159265358979323846;
   uint32_t x[4];
@@ -11,7 +11,7 @@ static double normal(uint64_t key, uint64_t i) {
   return sqrt(-2 * log(((double)x[0] + 0.5) * 0x1p-32)) * cos(2 * pi * ((double)x[1] * 0x1p-32));
 }
 
-/* Takes from `v` what lies along the vectors before it. Twice is enough: what rounding leaves is gone then. */
+/* Removes the projections of `v` onto the preceding vectors. A second round removes the rounding error. */
 static void make_orthogonal(double *v, const double *before, size_t count, size_t length) {
   for (int round = 0; round < 2; round++)
     for (size_t k = 0; k < count; k++) {
@@ -22,8 +22,7 @@ static void make_orthogonal(double *v, const double *before, size_t count, size_
     }
 }
 
-/* As many vectors as fit, of normal numbers made orthonormal one after the other (Gram and Schmidt): the rows of the
- * matrix, or its columns where they are fewer. */
+/* Gram-Schmidt orthonormalization of normal vectors: the rows of the matrix, or its columns if they are fewer. */
 static clade_status orthonormal(clade__initial *s, size_t rows, size_t columns) {
   size_t count = CLADE_MIN(rows, columns), length = CLADE_MAX(rows, columns), elements;
   if (!clade__mul(count, length, &elements)) return CLADE_FAIL(OVERFLOW, "%zu times %zu elements", rows, columns);
@@ -45,7 +44,7 @@ clade_status clade__initial_open(const clade_initial *how, const clade_shape *sh
   size_t columns = 1;
   *out = (clade__initial){.how = *how, .key = key};
   if (how->kind != CLADE_INIT_ORTHOGONAL) return CLADE_OK;
-  for (int i = 1; i < shape->rank; i++) columns *= (size_t)shape->dim[i]; /* its bytes were counted */
+  for (int i = 1; i < shape->rank; i++) columns *= (size_t)shape->dim[i]; /* no overflow: its bytes were checked */
   return orthonormal(out, (size_t)shape->dim[0], columns);
 }
 

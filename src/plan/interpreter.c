@@ -1,15 +1,16 @@
-/* The kernels that persistent kernels run (cl_kernels/persistent.cl): of each device the func's own, which is compiled
- * with what its persistent kernels need and nobody else's has, and those that are there already. */
+/* Selects the interpreter kernels (cl_kernels/persistent.cl) that execute the steps of persistent kernels: the
+ * func's own, compiled for the steps that no existing one covers, and existing ones from other funcs. */
 #include <stdio.h>
 
 #include "plan/plan.h"
 
-enum { MOST_FOUND = 4 /* for a device: each cuts persistent kernels */ };
-/* Others' persistent kernels are to fit, also where these were cut because they take long. */
+enum { MOST_FOUND = 4 /* per device; each one splits persistent kernels */ };
+/* Pointer arguments are rounded up, so that other funcs can reuse the kernel even if this func's persistent kernels
+ * were split by duration. */
 enum { BASES_STEP = 16, BASES_SUM = 32 };
 
-/* ---- what may be a member ---- */
-/* Its source tells what one work-item does, apart from how it is launched. */
+/* ---- steps that can be members ---- */
+/* The kernel's source must define the work of one item as a function, independent of the launch. */
 static bool has_item(const clade__request *r) {
   const char *source;
   char body[160];
@@ -31,7 +32,7 @@ static bool may_join(const clade_func *func, const clade__fstep *step, clade__re
   return has_item(request);
 }
 
-/* ---- which one does a step ---- */
+/* ---- assignment of steps to interpreters ---- */
 static clade_status add(clade_func *func, const clade__finterpreter *interpreter) {
   CLADE_TRY(clade__grow(&func->interpreters, &func->interpreter_capacity, func->n_interpreters + 1,
                         sizeof *func->interpreters));
@@ -39,7 +40,7 @@ static clade_status add(clade_func *func, const clade__finterpreter *interpreter
   return CLADE_OK;
 }
 
-/* They come first, one for each device. */
+/* A device's own interpreter has the index of the device. */
 static uint32_t own(const clade__fstep *step) { return (uint32_t)step->device + 1; }
 
 clade_status clade__own_interpreters(clade_func *func) {
@@ -62,9 +63,9 @@ void clade__drop_found(clade_func *func) {
     if (func->steps[s].interpreter) func->steps[s].interpreter = own(&func->steps[s]);
 }
 
-/* ---- those that are there already ---- */
+/* ---- existing interpreters ---- */
 typedef struct search {
-  clade__hash *key; /* of the steps that nobody found does */
+  clade__hash *key; /* of steps not covered so far */
   size_t *step;
   int32_t *number;
   size_t n;
@@ -79,7 +80,7 @@ static void left(const clade_func *func, int device, search *s) {
   }
 }
 
-/* Whether an interpreter can name all of the step's memory. */
+/* Whether the interpreter has enough pointer arguments for the step. */
 static bool fits(const clade__fstep *step, int n_bases) {
   int n = 0;
   for (int i = 0; i < step->n_operands; i++) {
@@ -140,8 +141,8 @@ clade_status clade__found_interpreters(clade_func *func, bool *spared) {
   return status == CLADE_OK ? half_found(func, spared) : status;
 }
 
-/* ---- their requests ---- */
-/* `cases` by what a step's table holds: memory in two words, values in theirs. */
+/* ---- kernel requests ---- */
+/* Appends a switch case. In a step's table, a memory argument has two words and a value its own size. */
 static void add_case(const clade_kernel_step *launch, size_t member, clade__text *cases) {
   int word = 0;
   clade__text_add(cases, "case %zu: ITEM(%s, %zu)(item", member, launch->kernel, member);

@@ -1,4 +1,5 @@
-/* Lowering: from a selected graph to steps and the cells that they read and write. Knows nothing of where cells lie. */
+/* Lowering: turns a graph with selected implementations into steps, and cells that they read and write. Independent
+ * of the placement of cells. */
 #include "plan/plan.h"
 
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out) {
@@ -22,7 +23,7 @@ static clade_status step_new(clade_func *func, clade__fstep_kind kind, clade__id
   return CLADE_OK;
 }
 
-/* The step touches the cell at its time: it is alive then. */
+/* Extends the cell's lifetime to the step. */
 static void touch(clade_func *func, clade__fstep *step, size_t i, int32_t cell, bool write) {
   clade__cell *c = &func->cells[cell];
   step->operand[i] = (clade__operand){.cell = cell, .read = !write, .write = write};
@@ -42,7 +43,7 @@ clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade_
   return CLADE_OK;
 }
 
-/* What is known of a node while it is lowered. */
+/* State while a node is lowered. */
 typedef struct lowering {
   clade_func *func;
   clade__id id;
@@ -83,7 +84,7 @@ static clade_status launch_step(const lowering *l, clade_kernel_step *launch, bo
                         launch->kernel);
     }
   }
-  launch->emit = NULL; /* it lives no longer than the emitting */
+  launch->emit = NULL; /* valid during emission only */
   return CLADE_OK;
 }
 
@@ -99,7 +100,7 @@ static clade_status take_steps(const lowering *l, const clade_emit *emit) {
   return CLADE_OK;
 }
 
-/* A view is the same memory: it cannot be larger than what it looks at. */
+/* A view shares its operand's memory, so it must not be larger. */
 static clade_status lower_view(const lowering *l) {
   const clade__node *node = l->node;
   const clade_graph *g = l->func->graph;
@@ -111,7 +112,7 @@ static clade_status lower_view(const lowering *l) {
   return CLADE_OK;
 }
 
-/* What stands in a bundle was compiled: nothing of it can be chosen any more, the width of offsets neither. */
+/* A bundle's kernels are compiled already: defines and the width of offsets cannot be chosen. */
 static clade_status check_bundled(const clade_impl *impl, const clade_emit *emit) {
   for (clade_kernel_step *s = emit->first; s; s = s->next) {
     if (s->kind != CLADE__STEP_KERNEL) continue;
@@ -148,7 +149,7 @@ static const clade_impl *implementation(const clade__node *node) {
   return node->impl >= 0 && node->impl < clade__impls_count(node->op) ? clade__impls(node->op)[node->impl] : NULL;
 }
 
-/* The cells of a node's outputs. *elements: some output has any. */
+/* Creates the cells of a node's outputs. *elements: at least one is not empty. */
 static clade_status output_cells(lowering *l, clade__space space, int index, int device, bool *elements) {
   const clade__node *node = l->node;
   *elements = false;
@@ -189,20 +190,20 @@ static bool is_output(const clade_graph *g, clade__id value) {
   return false;
 }
 
-/* The variable that a value is, or that a copy which was kept is of; -1: a constant; CHANGES: executions make it. */
+/* The variable behind a value or its packed copy; -1: a constant; CHANGES: computed by executions. */
 enum { CHANGES = -2 };
 static int kept_of(const clade_func *func, clade__id value) {
   const clade__node *from = &func->graph->nodes[func->graph->values[value].node];
   const int32_t cell = func->cell_of[value];
-  if (cell < 0) return CHANGES; /* it has no elements */
+  if (cell < 0) return CHANGES; /* empty */
   const clade__place *place = &func->cells[cell].place;
   if (clade__graph_frozen(func->graph, value)) return from->op == &clade__op_variable ? place->index : -1;
   if (place->space == CLADE__PACKED) return func->packs[place->index].variable;
   return place->space == CLADE__CONSTANT ? -1 : CHANGES;
 }
 
-/* The single step of a conversion, a cast, or a copy to another device, leaves the steps of executions where its source
- * is the same in all of them. */
+/* If a reorder, a cast or a transfer has a source that is constant across executions, its single step is moved out
+ * of the executions and becomes a pack. */
 static clade_status keep(lowering *l, size_t steps) {
   clade_func *func = l->func;
   const clade__node *node = l->node;
@@ -247,7 +248,7 @@ static clade_status lower_transfer(lowering *l) {
   return keep(l, steps);
 }
 
-/* Until its node is met, an input's or variable's cell_of holds the number of its port. */
+/* Before an input's or variable's node is lowered, its cell_of encodes the port's number. */
 static int32_t mark(size_t port) { return -2 - (int32_t)port; }
 static clade_status lower_port(lowering *l, clade__space space) {
   bool elements;
@@ -263,11 +264,11 @@ static clade_status lower_node(lowering *l) {
   if (op == &clade__op_variable) return lower_port(l, CLADE__VARIABLE);
   if (op == &clade__op_constant) return output_cells(l, CLADE__CONSTANT, 0, l->node->device, &elements);
   if (op == &clade__op_transfer) return lower_transfer(l);
-  if (op == &clade__op_assign) return CLADE_OK; /* the variable's port says it */
+  if (op == &clade__op_assign) return CLADE_OK; /* recorded in the variable's port */
   return op == &clade__op_pack || clade__is_cast(l->node) ? lower_conversion(l) : lower_op(l);
 }
 
-/* ---- programs of devices that have several ---- */
+/* ---- devices with several programs ---- */
 static int program_of(const clade_func *func, int device, const char *kernel) {
   return clade__program_of(clade__device_info(func->devices[device]), kernel);
 }
@@ -329,7 +330,7 @@ clade_status clade__lower(clade_func *func) {
   for (size_t i = 0; i <= g->n_values; i++) func->cell_of[i] = -1;
   for (size_t i = 0; i < g->inputs.count; i++) func->cell_of[g->inputs.at[i].value] = mark(i);
   for (size_t i = 0; i < g->variables.count; i++) func->cell_of[g->variables.at[i].value] = mark(i);
-  /* Mostly a cell for each value and a step for each node. */
+  /* usually one cell per value and one step per node */
   CLADE_TRY(clade__grow(&func->cells, &func->cell_capacity, g->n_values, sizeof *func->cells));
   CLADE_TRY(clade__grow(&func->steps, &func->step_capacity, g->n_nodes, sizeof *func->steps));
   CLADE_TRY(check_devices(func));

@@ -1,4 +1,4 @@
-/* The memory plan: which cells share memory in place, and where each lies in the arena or among the constants. */
+/* The memory plan: in-place reuse, and offsets of cells in the arena and among constants. */
 #include "plan/plan.h"
 
 size_t clade__plan_guard_bytes, clade__plan_slab_bytes;
@@ -16,7 +16,7 @@ static size_t slab_limit(const clade_func *func, int device) {
   return limit > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)limit;
 }
 
-/* What a cell occupies: whole units of alignment, never nothing, and its guards. */
+/* Space of a cell: rounded up to the alignment, not 0, including guards. */
 static clade_status room_of(const clade_func *func, const clade__cell *cell, size_t *bytes) {
   size_t wanted = CLADE_MAX(cell->place.bytes, (size_t)1);
   if (!clade__round_up(wanted, alignment(func, cell->place.device), bytes) ||
@@ -25,15 +25,15 @@ static clade_status room_of(const clade_func *func, const clade__cell *cell, siz
   return CLADE_OK;
 }
 
-/* Another output of the value's node, an earlier one, has taken the cell. */
+/* Whether an earlier output of the same node has taken over the cell. */
 static bool is_taken(const clade_func *func, clade__id value, int32_t cell) {
   for (clade__id v = value - func->graph->values[value].out; v < value; v++)
     if (func->cells[func->cell_of[v]].taken == cell) return true;
   return false;
 }
 
-/* An input's memory that dies where this cell is first written, and is as large. (What is larger would be kept whole
- * for as long as this cell lives.) */
+/* An input that dies where this cell is first written and has the same size; a larger one would stay allocated
+ * during this cell's life. */
 static int32_t taker(const clade_func *func, const clade__cell *cell) {
   const clade__value *value = &func->graph->values[cell->value];
   const clade__node *node = &func->graph->nodes[value->node];
@@ -51,7 +51,7 @@ static int32_t taker(const clade_func *func, const clade__cell *cell) {
   return -1;
 }
 
-/* In order of birth, so that whoever takes memory over finds its final owner. */
+/* In order of birth, so that chains of reuse resolve to the first cell. */
 static void take_over(clade_func *func) {
   for (size_t i = 0; i < func->n_cells; i++) {
     clade__cell *cell = &func->cells[i];
@@ -72,7 +72,7 @@ static clade_status slab_new(clade__slabs *slabs, int device, size_t bytes) {
 
 static bool wants_arena(const clade__cell *cell, int device) {
   return cell->place.space == CLADE__ARENA && cell->place.device == device && cell->taken < 0 &&
-         cell->birth != UINT32_MAX; /* some step touches it */
+         cell->birth != UINT32_MAX; /* it is used by a step */
 }
 
 static clade_status intervals_of(clade_func *func, int device, clade__interval *at, size_t *n) {
@@ -88,7 +88,7 @@ static clade_status intervals_of(clade_func *func, int device, clade__interval *
   return CLADE_OK;
 }
 
-/* The arena of one device. `at` has room for all cells. */
+/* Plans the arena of a device. `at` has room for all cells. */
 static clade_status plan_device(clade_func *func, int device, clade__interval *at) {
   uint32_t end = (uint32_t)func->n_steps + 1;
   size_t n, n_slabs, first = func->slabs.count, *sizes;
@@ -111,7 +111,7 @@ static clade_status plan_device(clade_func *func, int device, clade__interval *a
   return CLADE_OK;
 }
 
-/* Constants stay, one after the other. */
+/* Constants are placed one after the other, since they live as long as the func. */
 static clade_status plan_constants(clade_func *func, int device) {
   clade__slab *slab = NULL;
   for (size_t i = 0; i < func->n_cells; i++) {
@@ -122,7 +122,7 @@ static clade_status plan_constants(clade_func *func, int device) {
     if (bytes > slab_limit(func, device))
       return CLADE_FAIL(DEVICE_MEMORY, "a constant of %zu bytes is larger than the device's largest buffer, %zu", bytes,
                         slab_limit(func, device));
-    size_t full = CLADE_MIN(slab_limit(func, device), (size_t)INT32_MAX); /* offsets are 32-bit numbers mostly */
+    size_t full = CLADE_MIN(slab_limit(func, device), (size_t)INT32_MAX); /* offsets are usually 32-bit */
     if (!slab || bytes > full || slab->bytes > full - bytes) {
       CLADE_TRY(slab_new(&func->constant_slabs, device, 0));
       slab = &func->constant_slabs.at[func->constant_slabs.count - 1];
@@ -134,7 +134,7 @@ static clade_status plan_constants(clade_func *func, int device) {
   return CLADE_OK;
 }
 
-/* Buffers of their own: behind the guard. */
+/* Places values with their own buffers behind the guard. */
 static void place_alone(clade_func *func) {
   for (size_t i = 0; i < func->n_cells; i++) {
     clade__place *place = &func->cells[i].place;

@@ -1,16 +1,16 @@
-/* Packing intervals of memory: best fit along time, with a treap of the free blocks. Where they are few, orders that
- * look at all of them do better (pack_order.c). */
+/* Memory allocation for intervals: best fit in order of time, with a treap of free blocks. For small problems, other
+ * insertion orders give better results (pack_order.c). */
 #include "plan/plan.h"
 
 enum { NONE = -1 };
-/* Kernels take offsets as 32-bit numbers unless an operand is larger than that: nothing begins behind it. */
+/* Kernels use 32-bit offsets unless an operand is larger, so no interval may begin beyond this. */
 static const size_t last_offset = INT32_MAX;
 
-/* A block of a slab, free or taken. Neighbors by address are linked; free ones are also in the treap by size. */
+/* A block of a slab, allocated or free. All blocks are linked by address; free ones are also in the treap. */
 typedef struct block {
   size_t slab, offset, bytes;
-  int32_t before, after; /* by address, in the same slab */
-  int32_t left, right;   /* in the treap */
+  int32_t before, after; /* neighbors by address in the slab */
+  int32_t left, right;   /* children in the treap */
   uint32_t priority;
   bool is_free;
 } block;
@@ -18,14 +18,14 @@ typedef struct block {
 typedef struct packer {
   block *blocks;
   size_t n_blocks, capacity;
-  int32_t unused; /* recycled blocks, by `after` */
+  int32_t unused; /* list of recycled blocks, linked by `after` */
   int32_t root;
   int32_t *tail; /* last block of each slab */
   size_t *sizes;
   size_t n_slabs, tail_capacity, size_capacity, limit;
 } packer;
 
-/* ---- the treap: (bytes, slab, offset) ---- */
+/* ---- treap, ordered by (bytes, slab, offset) ---- */
 static bool smaller(const packer *p, int32_t a, int32_t b) {
   const block *x = &p->blocks[a], *y = &p->blocks[b];
   if (x->bytes != y->bytes) return x->bytes < y->bytes;
@@ -44,7 +44,7 @@ static int32_t merge(packer *p, int32_t a, int32_t b) {
   return b;
 }
 
-/* *less: what is smaller than `key`. */
+/* *less: blocks smaller than `key`. */
 static void split(packer *p, int32_t root, int32_t key, int32_t *less, int32_t *rest) {
   if (root == NONE) {
     *less = *rest = NONE;
@@ -91,7 +91,7 @@ static clade_status block_new(packer *p, size_t slab, size_t offset, size_t byte
     CLADE_TRY(clade__grow(&p->blocks, &p->capacity, p->n_blocks + 1, sizeof *p->blocks));
     *out = (int32_t)p->n_blocks++;
   }
-  uint32_t mix = (uint32_t)*out * 2654435761u; /* priorities need to be scattered, and the same every time */
+  uint32_t mix = (uint32_t)*out * 2654435761u; /* scattered, reproducible priorities */
   mix = (mix ^ mix >> 15) * 2246822519u;
   p->blocks[*out] = (block){.slab = slab,
                             .offset = offset,
@@ -104,7 +104,7 @@ static clade_status block_new(packer *p, size_t slab, size_t offset, size_t byte
   return CLADE_OK;
 }
 
-/* `b` follows `a`, both of one slab: one block. */
+/* Merges `b` into the preceding block `a`. */
 static void join(packer *p, int32_t a, int32_t b) {
   block *x = &p->blocks[a], *y = &p->blocks[b];
   x->bytes += y->bytes;
@@ -129,7 +129,7 @@ static void give_back(packer *p, int32_t b) {
   insert(p, b);
 }
 
-/* Cuts what is too much off a taken block. */
+/* Returns the excess of an allocated block. */
 static clade_status trim(packer *p, int32_t b, size_t bytes) {
   int32_t rest;
   size_t slab = p->blocks[b].slab, offset = p->blocks[b].offset;
@@ -146,7 +146,7 @@ static clade_status trim(packer *p, int32_t b, size_t bytes) {
   return CLADE_OK;
 }
 
-/* At the end of the first slab that has room, over its last block where that is free; else a new slab. */
+/* Extends the first slab with room, reusing its last block if free; otherwise adds a slab. */
 static clade_status extend(packer *p, size_t bytes, int32_t *out) {
   for (size_t s = 0; s < p->n_slabs; s++) {
     int32_t tail = p->tail[s];
@@ -180,8 +180,8 @@ static clade_status obtain(packer *p, size_t bytes, int32_t *out) {
   return trim(p, *out, bytes);
 }
 
-/* ---- along time ---- */
-/* Intervals by birth and by death: first of each time, then linked. */
+/* ---- allocation in order of time ---- */
+/* Intervals by birth and by death: list heads per time and links. */
 typedef struct times {
   int32_t *first_birth, *first_death, *next_birth, *next_death, *block;
 } times;

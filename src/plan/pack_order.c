@@ -1,5 +1,5 @@
-/* Packing intervals into one piece of memory: they are placed one after the other, each at the lowest gap among those
- * that live with it. Several orders are tried, then better ones are sought: what stuck out at the top goes first. */
+/* Memory allocation into one slab by insertion order: each interval gets the lowest gap among overlapping ones.
+ * Tries several orders, then improves the best by moving the highest interval to the front. */
 #include <stdlib.h>
 
 #include "plan/plan.h"
@@ -7,15 +7,15 @@
 enum { FEW = 2048, MOST_TRIES = 64, WORK = 1 << 24 };
 
 typedef struct item {
-  double rank; /* the higher, the earlier */
+  double rank; /* higher first */
   const clade__interval *from;
   size_t offset, best;
 } item;
 
 typedef struct ordering {
   size_t n;
-  item *order, **placed; /* by offset */
-  uint64_t least;        /* the best total so far */
+  item *order, **placed; /* sorted by offset */
+  uint64_t least;        /* smallest total found */
 } ordering;
 
 static int by_rank(const void *a, const void *b) {
@@ -35,7 +35,7 @@ static size_t lowest_gap(item *const *placed, size_t n, const clade__interval *w
   return offset;
 }
 
-/* Places all in their order. Returns the number of the one that ends last: the total is where it ends. */
+/* Places all intervals in order and returns the one with the highest end, which determines the total. */
 static size_t place(ordering *o, uint64_t *total) {
   size_t highest = 0;
   *total = 0;
@@ -67,7 +67,7 @@ static void try(ordering *o, double (*rank)(const clade__interval *), uint64_t b
   qsort(o->order, o->n, sizeof *o->order, by_rank);
   for (size_t highest = place(o, &total); tries > 0 && o->least > bound; tries--) {
     item first = o->order[highest];
-    if (!highest) return; /* it was first already */
+    if (!highest) return; /* it is first already */
     memmove(o->order + 1, o->order, highest * sizeof *o->order);
     o->order[0] = first;
     highest = place(o, &total);

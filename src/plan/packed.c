@@ -1,10 +1,10 @@
-/* Copies of what no execution changes, in another layout or type or on another device: of constants once with the func,
- * of variables once for each value that they are given, in a cache that the runs of all funcs over the same variables
- * share. A copy is never written again: a new value gets a new one, and whoever still reads the old one keeps it. */
+/* Packed copies: values constant across executions, in another layout, type or device. Copies of constants are made
+ * once per func; copies of variables once per version, in a cache shared by the runs of all funcs over the same
+ * variables. A copy is immutable: a new version gets a new one, and readers of the old one keep it. */
 #include "plan/run.h"
 
-/* ---- making one ---- */
-/* Launches the step on the queue that the host waits for, and waits. */
+/* ---- creating a copy ---- */
+/* Launches the step on the transfer queue and waits. */
 static clade_status launch(const clade_run *run, const clade__fstep *step) {
   const clade__program_kernel *from = &run->func->kernels[step->request];
   clade_device *device = run->func->devices[step->device];
@@ -20,13 +20,13 @@ static clade_status launch(const clade_run *run, const clade__fstep *step) {
   CLADE_GOTO(clade__queue_flush(queue));
   CLADE_GOTO(clade__event_wait(device, event));
 fail:
-  if (status != CLADE_OK && event) (void)clade__queue_finish(queue); /* its memory is about to go */
+  if (status != CLADE_OK && event) (void)clade__queue_finish(queue); /* the memory is freed next */
   clade__event_release(event);
   clade__kernel_release(kernel);
   return status;
 }
 
-/* By way of the host. */
+/* Copies through the host. */
 static clade_status carry(const clade_run *run, const clade__fstep *step) {
   const clade__place *from = &step->operand[0].place, *to = &step->operand[1].place;
   clade__queue *source = clade__device_transfer_queue(run->func->devices[step->source_device]);
@@ -48,13 +48,13 @@ static clade_status make(const clade_run *run, const clade__fstep *step) {
 }
 
 clade_status clade__packed_constants(clade_func *func) {
-  const clade_run alone = {.func = func}; /* constants are all that the steps touch */
+  const clade_run alone = {.func = func}; /* steps access constants only */
   for (size_t i = 0; i < func->n_packs; i++)
     if (func->packs[i].variable < 0) CLADE_TRY(make(&alone, &func->packs[i].step));
   return CLADE_OK;
 }
 
-/* ---- giving up what can be made again; all under vars->lock ---- */
+/* ---- releasing copies, under vars->lock ---- */
 static void unbind(clade_run *run) {
   for (size_t i = 0; i < run->func->n_packs; i++) {
     clade__buffer_release(run->packs[i].buffer);
@@ -69,7 +69,7 @@ static bool is_idle(clade_run *run) {
   return idle;
 }
 
-/* What runs read just now stays theirs until they are through. */
+/* Copies in use by executions stay with their runs until these finish. */
 static bool drop(clade_vars *vars, const clade_device *device, const clade_run *self) {
   bool any = false;
   for (clade_run *run = vars->readers; run; run = run->next_reader) {
@@ -87,7 +87,7 @@ static bool drop(clade_vars *vars, const clade_device *device, const clade_run *
   return any;
 }
 
-/* Whoever holds the lock may be the one who asks for memory. */
+/* try only: the owner of the lock may be the thread that allocates */
 bool clade__packed_drop(void *user, clade_device *device) {
   clade_vars *vars = user;
   if (pthread_mutex_trylock(&vars->lock) != 0) return false;
@@ -96,7 +96,7 @@ bool clade__packed_drop(void *user, clade_device *device) {
   return any;
 }
 
-/* ---- binding a run to the copies of what its variables hold ---- */
+/* ---- binding runs to the current copies ---- */
 bool clade__packed_stale(const clade_run *run) {
   for (size_t i = 0; i < run->func->n_packs; i++) {
     int variable = run->func->packs[i].variable;
@@ -130,7 +130,7 @@ static clade_status room_for(clade_run *run, const clade__place *place, clade__b
   return status;
 }
 
-/* The copy of pack `i` as its variable is now: from the cache, or made. */
+/* Returns pack `i` for the variable's current version, from the cache or newly made. */
 static clade_status take(clade_run *run, size_t i) {
   const clade__fpack *pack = &run->func->packs[i];
   int variable = run->var_index[pack->variable];
@@ -138,7 +138,7 @@ static clade_status take(clade_run *run, size_t i) {
   clade__packed *have;
   CLADE_TRY(find(run->vars, variable, pack, run->func->devices[pack->step.device], &have));
   if (!have->buffer || have->version != version) {
-    clade__buffer_release(have->buffer); /* its memory serves again, unless somebody still reads it */
+    clade__buffer_release(have->buffer); /* reuse the memory unless it is still read */
     have->buffer = NULL;
     CLADE_TRY(room_for(run, &run->func->cells[pack->cell].place, &run->packs[i].buffer));
     CLADE_TRY(make(run, &pack->step));
@@ -151,7 +151,7 @@ static clade_status take(clade_run *run, size_t i) {
   return CLADE_OK;
 }
 
-/* All or nothing: what is bound is what the kernels' arguments say. */
+/* All or nothing, since bound copies must match the kernels' arguments. */
 clade_status clade__packed_bind(clade_run *run) {
   clade_status status = CLADE_OK;
   unbind(run);
@@ -170,7 +170,7 @@ clade_status clade__packed_join(clade_run *run) {
   if (!run->func->n_packs) return CLADE_OK;
   run->packs = clade__new(run->func->n_packs, sizeof *run->packs);
   if (!run->packs) return CLADE_NO_MEMORY;
-  if (!run->vars) return CLADE_OK; /* all of them are of constants */
+  if (!run->vars) return CLADE_OK; /* all packs are of constants */
   pthread_mutex_lock(&run->vars->lock);
   run->next_reader = run->vars->readers;
   run->vars->readers = run;

@@ -1,24 +1,24 @@
-/* Persistent kernels: which steps follow each other in one launch where launches are dear. A persistent kernel is a
- * table of arguments (run_persistent.c) for a kernel that can do all its steps (interpreter.c). */
+/* Forms persistent kernels: groups of consecutive steps that run in one launch on devices with slow launches. A
+ * persistent kernel is a table of arguments (run_persistent.c) for an interpreter kernel that can execute its steps
+ * (interpreter.c). */
 #include "plan/plan.h"
 
 size_t clade__persistent_least = 8;
 
-/* A persistent kernel has all threads of the device until it ends: what is read or uploaded meanwhile, and other runs,
- * wait. So it holds `short_seconds`, or an eighth of a longer func, whose launches would be a hundredth of it
- * otherwise, and never more than `long_seconds`. As estimated, which is twice what steps of floats take, eight times
- * what products of packed bytes do, and more where they are small. */
+/* Limits of a persistent kernel's estimated duration. It occupies all threads of the device, so transfers and other
+ * runs wait until it ends. The limit is `short_seconds`, or the func's duration / PARTS if that is longer, up to
+ * `long_seconds`. Estimates usually exceed the real times. */
 enum { PARTS = 8 };
 static const double short_seconds = 20e-3, long_seconds = 50e-3;
 
-/* ---- which follow each other ---- */
+/* ---- forming groups ---- */
 int clade__persistent_base(const clade__fpersistent *persistent, const clade__place *place) {
   for (int i = 0; i < persistent->n_bases; i++)
     if (persistent->bases[i].space == place->space && persistent->bases[i].index == place->index) return i;
   return -1;
 }
 
-/* false: there is no room for its memory. */
+/* Adds the step's buffers; false: there are too many. */
 static bool add_bases(const clade_func *func, clade__fpersistent *persistent, const clade__fstep *step) {
   const int before = persistent->n_bases, most = func->interpreters[persistent->interpreter - 1].n_bases;
   for (int i = 0; i < step->n_operands; i++) {
@@ -45,7 +45,7 @@ static clade_status persistent_new(clade_func *func, size_t first, clade__fpersi
   return CLADE_OK;
 }
 
-/* As its implementation estimates it. */
+/* Estimated cost of the step's node. */
 static double seconds_of_node(const clade_func *func, const clade__fstep *step) {
   const clade__node *node = &func->graph->nodes[step->node];
   const clade_impl *impl = clade__impls(node->op)[node->impl];
@@ -56,7 +56,7 @@ static double seconds_of_node(const clade_func *func, const clade__fstep *step) 
   return impl->cost ? impl->cost(&query) : short_seconds;
 }
 
-/* Steps of a node follow each other, and each is as much of it: so a persistent kernel may end between two. */
+/* Divides a node's cost evenly among its consecutive steps, so that a persistent kernel can end between them. */
 static void estimate(clade_func *func) {
   for (size_t s = 0, end; s < func->n_steps; s = end) {
     clade__fstep *steps = func->steps;
@@ -71,7 +71,7 @@ static uint32_t most_workers(const clade_func *func, int device) {
   return CLADE_MAX(clade__device_info(func->devices[device])->compute_units, 1u);
 }
 
-/* ---- the table ---- */
+/* ---- argument table ---- */
 int clade__persistent_words(const clade__arg *arg) {
   return arg->kind == CLADE__ARG_BYTES ? (int)(arg->bytes / sizeof(int32_t)) : 2;
 }
@@ -84,9 +84,9 @@ static size_t table_words(const clade_func *func, const clade__fpersistent *pers
   return (words + CLADE__PERSISTENT_LINE - 1) / CLADE__PERSISTENT_LINE * CLADE__PERSISTENT_LINE;
 }
 
-/* ---- all of them ---- */
-/* Few steps do without, in a func and in an interpreter of its own: their kernels are compiled already, or will serve
- * others. */
+/* ---- selection ---- */
+/* Few steps, in the func or in its own interpreter, do not justify compiling an interpreter; their single kernels
+ * are compiled already or useful to other funcs. */
 static bool worth(const clade_func *func, size_t steps, const clade__fpersistent *persistent) {
   const clade__finterpreter *interpreter = &func->interpreters[persistent->interpreter - 1];
   return steps >= clade__persistent_least && (interpreter->found || interpreter->n_steps >= clade__persistent_least);
@@ -109,7 +109,7 @@ static double most_of(const clade_func *func) {
   return CLADE_MIN(CLADE_MAX(short_seconds, all / PARTS), long_seconds);
 }
 
-/* How many launches what can be in persistent kernels takes, and how long, as estimated. */
+/* Number of launches and estimated time of all steps that could be in persistent kernels. */
 typedef struct outcome {
   size_t launches;
   double seconds;
@@ -137,7 +137,7 @@ static clade_status form(clade_func *func, outcome *out) {
         !add_bases(func, persistent, step)) {
       CLADE_TRY(persistent_new(func, s, &persistent));
       seconds = step->seconds;
-      (void)add_bases(func, persistent, step); /* of one step there is always room for all */
+      (void)add_bases(func, persistent, step); /* a single step always fits */
     }
     persistent->per_slot |= step->per_slot;
     const size_t busy = CLADE_MIN(step->launch->global[0], (size_t)most_workers(func, step->device));
@@ -149,14 +149,14 @@ static clade_status form(clade_func *func, outcome *out) {
   return CLADE_OK;
 }
 
-/* Others' interpreters lack something: what they do not know is launched between. As often as a twenty-fifth of the
- * time allows. */
+/* Existing interpreters cover only part of the steps; others need separate launches. Accepted if these cost at most
+ * 1/25 of the estimated time. */
 static bool little_lost(const outcome *alone, const outcome *with) {
-  static const double wake = 25e-6; /* of a thread, for a launch */
+  static const double wake = 25e-6; /* time to wake a thread for a launch */
   return ((double)with->launches - (double)alone->launches) * wake <= alone->seconds / 25;
 }
 
-/* Where its part of the device's table is: behind the counters and the persistent kernels before it. */
+/* Offsets in the device's table: counters first, then the persistent kernels one after the other. */
 static void settle_tables(clade_func *func) {
   for (int d = 0; d < func->n_devices; d++) {
     size_t at = (2 + most_workers(func, d)) * (size_t)CLADE__PERSISTENT_LINE;

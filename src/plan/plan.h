@@ -1,5 +1,5 @@
-/* From a selected graph to a func: steps over memory that is laid out beforehand. Runs, which execute it, are in
- * plan/run.h. */
+/* Compiles a graph with selected implementations to a func: steps over preplanned memory. Runs, which execute funcs,
+ * are in plan/run.h. */
 #ifndef CLADE_PLAN_H
 #define CLADE_PLAN_H
 
@@ -10,15 +10,15 @@
 #include "program/store.h"
 #include "program/tuning.h"
 
-/* Where bytes lie. Each space is its own buffers. */
+/* Memory spaces; each has its own buffers. */
 typedef enum clade__space {
   CLADE__NOWHERE,
-  CLADE__ARENA,    /* of the run: slab `index` */
+  CLADE__ARENA,    /* slab `index` of the run's arena */
   CLADE__VARIABLE, /* variable `index` of the func */
-  CLADE__CONSTANT, /* of the func: constant slab `index` */
+  CLADE__CONSTANT, /* slab `index` of the func's constants */
   CLADE__INPUT,    /* input `index`, per slot */
   CLADE__OUTPUT,   /* output `index`, per slot */
-  CLADE__PACKED    /* of the variables: the copy that pack `index` of the func makes */
+  CLADE__PACKED    /* packed copy for pack `index` of the func */
 } clade__space;
 const char *clade__space_name(clade__space space);
 
@@ -29,82 +29,82 @@ typedef struct clade__place {
   size_t offset, bytes;
 } clade__place;
 
-/* What needs memory: a value that is no view, a node's workspace, a value kept aside. Alive from time `birth` to time
- * `death`, both included. Times count steps from 1 on; copies that precede them all are at 0. */
+/* A piece of memory: a value that is not a view, a node's workspace, or a saved old value. Alive from `birth` to
+ * `death`, inclusive. Times number the steps from 1; copies before all steps are at 0. */
 typedef struct clade__cell {
-  clade__id value; /* 0: a workspace, or kept aside */
+  clade__id value; /* 0: a workspace or a saved value */
   uint32_t birth, death;
-  int32_t taken; /* the cell whose memory this one takes over in place; -1: none */
+  int32_t taken; /* cell whose memory is reused in place; -1: none */
   clade__place place;
 } clade__cell;
 
 typedef enum clade__fstep_kind {
   CLADE__FSTEP_KERNEL,
-  CLADE__FSTEP_LIBRARY, /* enqueued by another library */
-  CLADE__FSTEP_COPY,    /* on one device */
-  CLADE__FSTEP_HOST     /* the host's: an op's own work, or a copy between devices */
+  CLADE__FSTEP_LIBRARY, /* enqueued by an external library */
+  CLADE__FSTEP_COPY,    /* within a device */
+  CLADE__FSTEP_HOST     /* host step of an op, or a copy between devices */
 } clade__fstep_kind;
 
 typedef struct clade__operand {
-  int32_t cell; /* -1: an argument that is no memory */
+  int32_t cell; /* -1: argument without memory */
   bool read, write;
   clade__place place;
 } clade__operand;
 
 typedef struct clade__fstep {
   clade__fstep_kind kind;
-  bool wide;                 /* KERNEL: index_t has 64 bits */
-  bool per_slot;             /* touches an input or output: a kernel for each slot */
-  int device;                /* HOST: where its outputs lie */
-  int source_device;         /* HOST: where its inputs lie */
-  clade__id node;            /* 0: a copy that the plan needs */
-  uint32_t time;             /* of liveness */
-  size_t request;            /* KERNEL: in the func's table, and so its kernel; unset in a persistent kernel */
-  uint32_t persistent;       /* KERNEL: which persistent kernel of the func it is in, from 1 on; 0: none */
-  uint32_t interpreter;      /* KERNEL: which of the func's can do it in a persistent kernel, from 1 on; 0: none */
-  uint32_t member;           /* and which case it is there; */
-  clade__hash key;           /* by its member's hash */
-  double seconds;            /* as estimated: of its node's an equal part */
-  clade_kernel_step *launch; /* KERNEL, LIBRARY, HOST; of a copy between devices NULL */
-  void *state;               /* LIBRARY, HOST: what it prepared */
+  bool wide;                 /* KERNEL: uses 64-bit indices */
+  bool per_slot;             /* accesses an input or output: one kernel object per slot */
+  int device;                /* HOST: of its outputs */
+  int source_device;         /* HOST: of its inputs */
+  clade__id node;            /* 0: a copy added by the plan */
+  uint32_t time;             /* position for lifetimes */
+  size_t request;            /* KERNEL: index of its request and kernel; unset in persistent kernels */
+  uint32_t persistent;       /* KERNEL: the persistent kernel that contains it, from 1; 0: none */
+  uint32_t interpreter;      /* KERNEL: the interpreter that can execute it, from 1; 0: none */
+  uint32_t member;           /* its case number in the interpreter */
+  clade__hash key;           /* hash of its kernel as a member */
+  double seconds;            /* estimated; a node's time divided among its steps */
+  clade_kernel_step *launch; /* KERNEL, LIBRARY, HOST; NULL for copies between devices */
+  void *state;               /* LIBRARY, HOST: prepared state */
   bool prepared;
-  size_t host, needed; /* HOST: its number; the step before which its outputs must be there, n_steps: the end */
-  bool awaits;         /* it is the first one that needs the outputs of a host step */
-  int n_operands;      /* of a launch: one for each argument; others: [0] source, [1] destination */
+  size_t host, needed; /* HOST: its number; the step before which its outputs must have arrived, n_steps: the end */
+  bool awaits;         /* the first step that needs the outputs of a host step */
+  int n_operands;      /* launches: one per argument; others: [0] source, [1] destination */
   clade__operand *operand;
 } clade__fstep;
 
-/* A conversion, a cast, or a copy to another device, that is no step of executions, because its source does not change
- * in them (packed.c). */
+/* A pack: a reorder, cast or transfer whose source is constant across executions, so that it is not part of them
+ * (packed.c). */
 typedef struct clade__fpack {
-  int variable; /* of the func; -1: it is of a constant, and made with the func */
+  int variable; /* of the func; -1: made from a constant, with the func */
   int32_t cell;
   clade_layout layout;
   clade_dtype dtype;
   clade__fstep step;
 } clade__fpack;
 
-/* A kernel that persistent kernels are launches of: of each device the func's own, and some that others have had
- * compiled. */
+/* A kernel that executes the steps of persistent kernels: a device's own one of this func, or an existing one of
+ * another func. */
 typedef struct clade__finterpreter {
   int device;
-  bool found; /* another's, which the store knows by this: */
+  bool found; /* existing kernel of another func, identified by `hash`: */
   clade__hash hash;
-  int n_bases;    /* how much memory it can name */
-  size_t n_steps; /* that it does */
+  int n_bases;    /* number of its pointer arguments */
+  size_t n_steps; /* assigned steps */
   size_t request;
 } clade__finterpreter;
 
-/* Steps that one launch does in turn. */
+/* Consecutive steps executed by one launch. */
 typedef struct clade__fpersistent {
-  size_t first, count; /* of the func's steps */
+  size_t first, count; /* range of the func's steps */
   int device;
-  uint32_t interpreter; /* from 1 on */
-  uint32_t workers;     /* one for each unit; no more than its widest step has items */
-  bool per_slot;        /* some step is */
-  size_t at, end;       /* words of the device's table */
+  uint32_t interpreter; /* from 1 */
+  uint32_t workers;     /* work-groups: one per compute unit, at most the items of its widest step */
+  bool per_slot;        /* contains a step that is */
+  size_t at, end;       /* range of words in the device's table */
   int n_bases;
-  clade__place *bases; /* the memory of all steps, by space and index */
+  clade__place *bases; /* buffers of all steps, by space and index */
 } clade__fpersistent;
 
 typedef struct clade__slab {
@@ -116,7 +116,7 @@ typedef struct clade__slabs {
   size_t count, capacity;
 } clade__slabs;
 
-/* Programs of a device that has several, as executions need them; first -1: it has one, or none. */
+/* Programs that an execution needs on a device with several; first -1: the device has at most one. */
 typedef struct clade__programming {
   int first, last, changes;
 } clade__programming;
@@ -124,37 +124,37 @@ typedef struct clade__programming {
 struct clade_func {
   clade__ref ref;
   clade_graph *graph; /* selected (shaped) or as built */
-  clade_graph *built; /* shaped: what was selected from */
+  clade_graph *built; /* shaped: the graph before selection */
   int n_devices;
   clade_device **devices;
   bool shaped;  /* planned: has steps */
-  int fallback; /* of devices; -1: none */
+  int fallback; /* device index; -1: none */
   bool no_fusion, strict;
   char *prefer, *place;
-  char *casts;            /* what mixed precision did, for people; NULL: nothing */
-  clade__records *pins;   /* choices that were given; NULL: none */
-  clade__records *placed; /* those of places that were made; NULL: none */
-  bool trusted;           /* the pins' rows are */
-  clade__tuning **tuning; /* [n_devices]: what each went by when the func was compiled; NULL: untuned */
+  char *casts;            /* description of mixed precision's casts; NULL: none */
+  clade__records *pins;   /* given choices, or NULL */
+  clade__records *placed; /* placements with a choice, or NULL */
+  bool trusted;           /* accept the pins' configurations without checks */
+  clade__tuning **tuning; /* [n_devices]: records used for compilation; NULL: untuned */
   double seconds;
-  /* with symbols: the specializations so far, by the hash of their sizes */
+  /* with symbols: specializations, by the hash of their sizes */
   pthread_mutex_t lock;
   clade_func **shaped_funcs;
   size_t n_shaped, shaped_capacity;
   clade__map by_dims;
-  /* shaped */
+  /* shaped funcs */
   clade__arena arena;
   size_t guard; /* bytes around each cell, for tests */
   clade__fstep *steps;
   size_t n_steps, step_capacity;
-  size_t *hosts; /* [n_hosts]: the steps of the host */
+  size_t *hosts; /* [n_hosts]: host steps */
   size_t n_hosts;
   clade__programming *programming; /* [n_devices] */
   clade__fpack *packs;
   size_t n_packs, pack_capacity;
   clade__cell *cells;
   size_t n_cells, cell_capacity;
-  int32_t *cell_of; /* [n_values] through views; -1: none */
+  int32_t *cell_of; /* [n_values]; views share a cell; -1: none */
   clade__request *requests;
   int *request_device;
   size_t n_requests, request_capacity;
@@ -163,101 +163,106 @@ struct clade_func {
   size_t n_interpreters, interpreter_capacity;
   clade__fpersistent *persistent;
   size_t n_persistent, persistent_capacity;
-  clade__program_kernel
-      *apart; /* [n_steps]: of those in persistent kernels, for profiled runs; under the lock; NULL: none yet */
+  /* [n_steps]: separate kernels of steps in persistent kernels, for profiled runs; under the lock; NULL: not
+   * prepared. */
+  clade__program_kernel *apart;
   clade__slabs slabs, constant_slabs;
   uint64_t live_peak;
   clade__buffer **constants; /* [constant_slabs.count] */
-  int32_t *output_cell;      /* where each output is to be read */
+  int32_t *output_cell;      /* cell of each output */
   bool writes;
 };
 
-/* As clade_compile does, for the tuner too. Without `kernels` it gets none: clade__prepare is to follow. */
+/* Options of clade_compile and the tuner. Without `kernels`, clade__prepare must follow. */
 typedef struct clade__how {
   bool no_fusion, untuned, strict, kernels;
-  bool trusted; /* rows of pins need not be listed by their spaces: the tuner's own */
-  int fallback; /* as in clade__pass_ctx */
+  bool trusted; /* accept pins' configurations that their spaces do not list, as the tuner's */
+  int fallback; /* see clade__pass_ctx */
   const char *prefer, *place;
-  clade_dtype precision; /* as in clade__pass_ctx, and so is */
+  clade_dtype precision; /* see clade__pass_ctx, as for: */
   const char *types;
-  const char *quantization; /* as in clade__pass_ctx */
-  bool simulate;            /* the same */
+  const char *quantization; /* see clade__pass_ctx */
+  bool simulate;            /* see clade__pass_ctx */
   clade__records *pins;
 } clade__how;
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
                             clade_func **out);
 
-/* A shaped func's graph once more, chosen by the records as they are now. */
+/* Compiles a shaped func's graph again with the current records. */
 clade_status clade__compile_again(const clade_func *func, clade_func **out);
 
-/* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
-/* The steps of a selected graph, in that order, and their cells. */
+/* ---- compilation (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
+/* Creates the steps of a selected graph, in order, and their cells. */
 clade_status clade__lower(clade_func *func);
-/* order[n_nodes - 1]: as built, but what becomes variables as early as may be (early.c). */
+/* order[n_nodes - 1]: graph order, but with new values of variables as early as possible (early.c). */
 clade_status clade__early(const clade_graph *g, clade__id *order);
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);
-/* A step that copies one cell to another, between devices where theirs differ; `first`: before all others. */
+/* Adds a step that copies one cell to another, also between devices. `first`: before all other steps. */
 clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first);
-/* The requests of all kernel steps, each once, and their kernels: per device one batch. Then what libraries prepare. */
+/* Collects the requests of all kernel steps without duplicates, prepares the kernels in one batch per device, then
+ * prepares library steps. */
 clade_status clade__prepare(clade_func *func);
-void clade__tell_idle_pins(const clade_func *func);  /* one warning of all that no node has (impls.c) */
-clade_status clade__list_requests(clade_func *func); /* the first half of it */
-/* The kernels of steps in persistent kernels, for launches of their own. */
+void clade__tell_idle_pins(const clade_func *func);  /* logs one warning for all pins without a node (impls.c) */
+clade_status clade__list_requests(clade_func *func); /* the first part of it */
+/* Prepares kernels for separate launches of steps in persistent kernels. */
 clade_status clade__prepare_apart(clade_func *func);
-/* But for the arguments of its launch. */
+/* Excludes the arguments of its launch. */
 void clade__step_request(const clade_func *func, const clade__fstep *step, clade__request *out);
-/* Finds the persistent kernels; places are known. Then an interpreter's request: without a file where no persistent
- * kernel needs it. */
+/* Forms the persistent kernels, after places are known. Then the request of an interpreter; it has no file if no
+ * persistent kernel uses the interpreter. */
 clade_status clade__persistent_plan(clade_func *func);
 clade_status clade__persistent_request(clade_func *func, uint32_t interpreter, clade__request *request);
-/* Which interpreter does each step (interpreter.c): of each device the func's own, or one that is there already.
- * *spared: half of what would have to be compiled, or more. */
+/* Assigns steps to interpreters (interpreter.c): a device's own, or an existing one. *spared: at least half of the
+ * distinct kernels need no compilation. */
 clade_status clade__own_interpreters(clade_func *func);
 clade_status clade__found_interpreters(clade_func *func, bool *spared);
-void clade__drop_found(clade_func *func); /* the own ones do all */
-/* Words of a table, as cl_kernels/persistent.cl has it: of a line of memory and of a step before its arguments. And how
- * many arguments come before the memory. */
+void clade__drop_found(clade_func *func); /* assigns all steps to the own interpreters again */
+/* Layout of the table, as in cl_kernels/persistent.cl: words per memory line, words of a step before its arguments;
+ * and the number of kernel arguments before the pointers. */
 enum { CLADE__PERSISTENT_LINE = 16, CLADE__PERSISTENT_STEP = 8, CLADE__PERSISTENT_HEAD = 3 };
-enum { CLADE__PERSISTENT_BASES = 96 }; /* arguments for memory, at most, of 8 bytes: devices promise 1024 bytes */
-int clade__persistent_base(const clade__fpersistent *persistent, const clade__place *place); /* -1: none */
-int clade__persistent_words(const clade__arg *arg); /* of 32 bits, in a step's table */
-/* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */
+/* Maximum number of pointer arguments of 8 bytes, within OpenCL's minimum of 1024 bytes. */
+enum { CLADE__PERSISTENT_BASES = 96 };
+/* Index of the buffer, or -1. */
+int clade__persistent_base(const clade__fpersistent *persistent, const clade__place *place);
+int clade__persistent_words(const clade__arg *arg); /* 32-bit words in a step's table */
+/* Decides where outputs and assigned variables are stored, and adds the remaining copies. Steps are final
+ * afterwards. */
 clade_status clade__place_ports(clade_func *func);
-/* The value may be written into `cell`, which its node reads, as far as its op is concerned. */
+/* Whether the op permits writing the value to `cell`, which its node reads. */
 bool clade__may_take(const clade_func *func, clade__id value, int32_t cell);
 /* When the outputs of host steps are needed (host_plan.c). */
 clade_status clade__hosts_plan(clade_func *func);
-/* Places for every cell. */
+/* Assigns places to all cells. */
 clade_status clade__memory_plan(clade_func *func);
 clade_status clade__constants_upload(clade_func *func);
-/* What is packed of constants; after their upload. */
+/* Makes the packed copies of constants, after their upload. */
 clade_status clade__packed_constants(clade_func *func);
 
-/* Packing: intervals that are alive together get bytes that do not overlap. O(n log n). */
+/* Memory allocation: intervals that overlap in time get disjoint bytes. O(n log n). */
 typedef struct clade__interval {
-  size_t bytes; /* a multiple of the alignment, not 0 */
+  size_t bytes; /* positive multiple of the alignment */
   uint32_t birth, death;
-  size_t slab, offset; /* the result */
+  size_t slab, offset; /* result */
 } clade__interval;
-/* `end`: no time is later. `limit`: of one slab. *sizes: bytes of each slab, by clade__free. */
+/* `end`: latest time. `limit`: of a slab. *sizes: bytes of each slab, freed by clade__free. */
 clade_status clade__pack(size_t n, clade__interval *at, uint32_t end, size_t limit, size_t **sizes, size_t *n_slabs);
-/* Where all of it lies in one slab of *total bytes: packed anew by other orders, if that takes less. A total of `bound`
- * cannot be bettered. */
+/* Tries other orders if everything fits into one slab of *total bytes, and keeps a better result. `bound` is a lower
+ * bound of the total. */
 clade_status clade__pack_orders(size_t n, clade__interval *at, uint64_t bound, size_t limit, size_t *total);
-/* The largest sum of bytes that are alive at once. */
+/* The largest sum of live bytes at any time. */
 clade_status clade__pack_bound(size_t n, const clade__interval *at, uint32_t end, uint64_t *bound);
 
 /* ---- for tests ---- */
-/* Bytes of 0xFF before and after every placed value, in funcs and variables that are made from here on; no memory is
- * reused then. A multiple of every device's alignment; 0: none. */
+/* Bytes of 0xFF before and after every placed value of funcs and variables made afterwards; disables reuse of
+ * memory. A multiple of every device's alignment; 0: none. */
 extern size_t clade__plan_guard_bytes;
-/* The largest slab, where it is smaller than the device's largest buffer; 0: the device's. */
+/* Maximum slab size, if smaller than the device's limit; 0: the device's limit. */
 extern size_t clade__plan_slab_bytes;
-/* Funcs are planned, but get no kernels: they are to be looked at and not run. */
+/* Plans funcs without preparing kernels; such funcs cannot run. */
 extern bool clade__plan_only;
-/* Steps that a func's persistent kernels have together at least, or there are none. */
+/* Minimum number of steps in all persistent kernels of a func. */
 extern size_t clade__persistent_least;
-/* CLADE_CORRUPT where a byte outside all values was written by what the run has executed; waits. */
+/* Waits, then returns CLADE_CORRUPT if the run's executions wrote a byte outside of all values. */
 clade_status clade__run_check_guards(clade_run *run);
 
 /* ---- variables ---- */
@@ -266,19 +271,17 @@ typedef struct clade__var {
   clade_type type;
   bool parameter;
   clade__part part;
-  int device;       /* of vars->devices */
-  uint64_t version; /* counts writes */
+  int device;       /* index in vars->devices */
+  uint64_t version; /* incremented by each write */
   size_t bytes, offset;
   clade__buffer *buffer;
 } clade__var;
 
-/* A variable in another layout or on another device, as it was at a version. Its buffer is never written again: whoever
- * reads it holds it.
- */
+/* A packed copy of a variable at a version. Its buffer is immutable; readers hold references. */
 typedef struct clade__packed {
   int variable;
   uint64_t version;
-  clade__buffer *buffer; /* NULL: given up, or not made yet */
+  clade__buffer *buffer; /* NULL: released, or not made yet */
 } clade__packed;
 
 struct clade_vars {
@@ -290,43 +293,43 @@ struct clade_vars {
   int n_devices;
   clade_device **devices;
   size_t guard;
-  clade_run *writer; /* the run that assigned last, or NULL; it clears this before it goes */
+  clade_run *writer; /* the last run that assigned, or NULL; cleared by the run before it is freed */
   bool entering;     /* the writer is inside clade_execute */
   clade__packed *packed;
   size_t n_packed, packed_capacity;
-  clade__map packed_by; /* variable, layout, type and device */
-  clade_run *readers;   /* the runs that have packed copies */
-  clade__spare *spares; /* [n_devices]: what the devices may ask back */
-  uint64_t packings;    /* ever made, for tests */
+  clade__map packed_by; /* key: variable, layout, type and device */
+  clade_run *readers;   /* runs with packed copies */
+  clade__spare *spares; /* [n_devices]: registered to release packed copies */
+  uint64_t packings;    /* number of copies ever made, for tests */
 };
-/* Gives up the packed copies on the device that nobody reads just now. false: there were none, or somebody else has the
- * variables. */
+/* Releases the device's packed copies that no execution reads. False: there were none, or the lock is held
+ * elsewhere. */
 bool clade__packed_drop(void *vars, clade_device *device);
-/* What a variable of constant shape begins with; what was opened is to be closed, also where it failed. */
+/* Initial values of a variable of constant shape. Must be closed, even if opening failed. */
 typedef struct clade__initial {
   clade_initial how;
   uint64_t key;
-  size_t rows, columns; /* of a matrix that is made as a whole */
+  size_t rows, columns; /* of a matrix that is generated as a whole */
   double *matrix;
 } clade__initial;
 clade_status clade__initial_open(const clade_initial *how, const clade_shape *shape, uint64_t key, clade__initial *out);
 double clade__initial_at(const clade__initial *initial, uint64_t element);
 void clade__initial_close(clade__initial *initial);
 
-/* The variables that a func works on: index[i] is variable i of the func in vars. Names what does not fit. */
+/* Maps the func's variables to those of vars: index[i] for variable i. Errors name mismatches. */
 clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, int *index);
-/* CLADE_BUSY while executions of a run that assigns are under way, other than `self`. Needs vars->lock. */
+/* CLADE_BUSY if a run other than `self` that assigns has unfinished executions. Needs vars->lock. */
 clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self);
 bool clade__run_idle(clade_run *run);
 /* As clade_run_trace; `process` is the number of the first device's rows, so that traces of several processes can be
  * joined. */
 clade_status clade__run_trace(clade_run *run, const char *path, int process);
 
-/* The func as passes see it; the devices' infos are to be given to clade__free. */
-/* That its costs go by: where it was given choices, what those went by. Not known: what is expected of the class. */
+/* The func as seen by passes; free the device infos with clade__free. */
+/* The profile that cost estimates use: from the choices if given; if unknown, the class defaults. */
 void clade__func_speed(const clade_func *func, int device, clade__profile *out);
 clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **infos, clade__pass_ctx *ctx);
-/* Text for a cell's place: "arena:0:256:64". */
+/* Prints the place of a cell: "arena:0:256:64". */
 void clade__place_print(const clade__place *place, clade__text *out);
 const char *clade__step_name(const clade_func *func, const clade__fstep *step, char room[32]);
 

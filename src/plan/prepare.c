@@ -1,5 +1,5 @@
-/* The kernels that a func needs: its requests, each once, prepared in one batch per device; and what the steps of
- * libraries and of the host prepare. */
+/* Prepares the kernels that a func needs: distinct requests, one batch per device; also the state of library and
+ * host steps. */
 #include <clade/opencl.h>
 
 #include "plan/plan.h"
@@ -10,7 +10,7 @@ static bool large_grid(const clade_kernel_step *launch) {
   return false;
 }
 
-/* What two steps must share for one kernel to serve both, but for the texts. */
+/* Hash of everything that two steps must share to use one kernel, except the texts. */
 static clade_status key_of(const clade__request *request, int device, clade__hash *key) {
   CLADE_TRY(clade__request_hash(request, key));
   uint64_t rest[5] = {request->local[0], request->local[1], request->local[2], request->large_grid, (uint64_t)device};
@@ -84,7 +84,7 @@ static clade_status persistent_requests(clade_func *func) {
   return CLADE_OK;
 }
 
-/* The requests of one device, side by side for the store. */
+/* Passes the requests of a device to the store. */
 static clade_status prepare_device(clade_func *func, int device, clade__request *batch, clade__program_kernel *got) {
   size_t n = 0;
   for (size_t i = 0; i < func->n_requests; i++)
@@ -97,7 +97,7 @@ static clade_status prepare_device(clade_func *func, int device, clade__request 
   return CLADE_OK;
 }
 
-/* What a library's or the host's step needs once. */
+/* Calls the prepare function of a library or host step. */
 static clade_status prepare_foreign(const clade_func *func, clade__fstep *step) {
   const clade_kernel_step *launch = step->launch;
   clade_device *device = func->devices[step->device];

@@ -1,19 +1,19 @@
-/* The progress thread of a run with host steps: woken when something has arrived or ended, it begins or polls them and
- * enqueues what waited for them. */
+/* The progress thread of a run with host steps: woken when data has arrived or work has ended, it begins or polls
+ * host steps and enqueues the commands that waited for them. */
 #include <time.h>
 
 #include "plan/run.h"
 
-/* Callbacks may still come when the run is gone, so that each holds a reference of its own. */
+/* Callbacks may arrive after the run is freed, so each holds a reference. */
 struct clade__waker {
   clade__ref ref;
   pthread_mutex_t lock;
   pthread_cond_t cond;
   bool woken;
-  bool deaf; /* an event could not call back: under the run's lock */
+  bool deaf; /* an event callback failed; protected by the run's lock */
 };
 
-enum { POLL_NS = 2000000 }; /* for implementations that forget a callback */
+enum { POLL_NS = 2000000 }; /* for implementations that lose callbacks */
 
 static void waker_release(clade__waker *waker) {
   if (!waker || !clade__ref_down(&waker->ref)) return;
@@ -78,7 +78,7 @@ static void *progress(void *user) {
   }
 }
 
-/* Of each host step of each slot two events may be watched, and one that came late may not have told yet. */
+/* Up to two events per host step and slot are watched, plus one whose callback is late. */
 static size_t watched(const clade_run *run) { return 3 * run->func->n_hosts * (size_t)run->n_slots; }
 
 clade_status clade__progress_start(clade_run *run) {
@@ -117,6 +117,6 @@ void clade__progress_watch(clade_run *run, clade_device *device, cl_event event)
   clade__ref_up(&run->waker->ref);
   if (clade__event_notify(device, event, on_event, run->waker) == CLADE_OK) return;
   if (!run->waker->deaf) clade__log(CLADE_LOG_WARNING, "%s: host steps of this run are polled", clade_last_error());
-  run->waker->deaf = true; /* said once */
+  run->waker->deaf = true; /* log once */
   waker_release(run->waker);
 }

@@ -1,7 +1,7 @@
-/* A lane of several queues: kernels that a bundle's manifest puts into different ones may run at the same time. An
- * execution begins on the lane's own queue, with its inputs, and ends there; what is enqueued elsewhere waits for the
- * beginning, and the end for it. In between a command waits for the last one of each other queue that touches memory of
- * its own, where either of them writes, or that needs another program of the device. */
+/* A lane with several queues: kernels that a bundle's manifest assigns to different queues can run concurrently. An
+ * execution begins on the lane's own queue with its inputs and ends there; commands on other queues wait for the
+ * beginning, and the end waits for them. Otherwise a command waits for the last command of each other queue that
+ * accesses the same memory, if one of them writes, or that needs another program of the device. */
 #include "plan/run.h"
 
 bool clade__places_overlap(const clade__place *a, const clade__place *b) {
@@ -98,7 +98,7 @@ void clade__lane_unspread(clade__lane *lane) {
   lane->spread = NULL;
 }
 
-/* ---- enqueuing ---- */
+/* ---- enqueueing ---- */
 clade__queue *clade__lane_queue(const clade__lane *lane, size_t i) {
   const clade__spread *s = lane->spread;
   return s && s->turns[i].queue ? s->queues[s->turns[i].queue] : lane->queue;
@@ -114,7 +114,7 @@ clade_status clade__lane_wait(clade__lane *lane, size_t i, clade__wait uploads, 
   *out = (clade__wait){0};
   if (i < lane->n_feeds) return CLADE_OK;
   if (!s) {
-    if (i == lane->n_feeds) *out = uploads; /* what follows comes after it */
+    if (i == lane->n_feeds) *out = uploads; /* the following commands are ordered after it */
     return CLADE_OK;
   }
   CLADE_TRY(begin(lane, uploads));
@@ -134,7 +134,7 @@ cl_event *clade__lane_mark(const clade__lane *lane, size_t i) {
 
 clade_status clade__lane_join(clade__lane *lane, clade__wait uploads, cl_event *done) {
   clade__spread *s = lane->spread;
-  clade_status status = begin(lane, uploads); /* where all of it failed */
+  clade_status status = begin(lane, uploads); /* if `begin` itself failed */
   cl_uint n = 0;
   for (int q = 1; q < s->n && status == CLADE_OK; q++)
     if (s->queues[q]) status = clade__queue_marker(s->queues[q], (clade__wait){0}, &s->waits[n++]);

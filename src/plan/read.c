@@ -1,7 +1,7 @@
-/* Waiting for executions and reading what they put out. */
+/* Waits for executions and reads their outputs. */
 #include "plan/run.h"
 
-/* Which execution of this run the ticket is for. */
+/* Resolves a ticket to an execution of this run. */
 static clade_status execution_of(const clade_run *run, clade_ticket ticket, const char *function, uint64_t *execution) {
   *execution = clade__ticket_execution(ticket);
   if (!ticket) return CLADE_FAIL(NOT_FOUND, "%s: the ticket is 0: no execution has it", function);
@@ -11,7 +11,7 @@ static clade_status execution_of(const clade_run *run, clade_ticket ticket, cons
                     (unsigned long long)*execution, (unsigned long long)run->submitted);
 }
 
-/* Of the execution, while it still has its slot. */
+/* Status of an execution that still has its slot. */
 static clade_status slot_status(const clade__slot *slot) {
   return slot->status == CLADE_OK ? CLADE_OK : clade__fail_again(slot->status, slot->message);
 }
@@ -34,7 +34,7 @@ static clade_status wait_one(clade_run *run, clade_ticket ticket) {
   clade__slot *slot = clade__slot_of(run, execution);
   if (slot->execution == execution && slot->busy) clade__slot_wait(run, slot);
   if (slot->execution == execution) return slot_status(slot);
-  /* Its slot was used again, so it has ended; an error of its is the run's. */
+  /* Its slot was reused, so it has ended; its error is stored in the run. */
   return run->status == CLADE_OK ? CLADE_OK : clade__fail_again(run->status, run->message);
 }
 
@@ -87,7 +87,7 @@ clade_status clade_read(clade_run *run, clade_ticket ticket, const char *name, v
   pthread_mutex_unlock(&run->lock);
   CLADE_TRY(status);
   if (!bytes) return CLADE_OK;
-  /* Not on the run's own queue: later executions are on it already. */
+  /* not the run's own queue, which has later executions */
   clade__queue *queue = clade__device_transfer_queue(device);
   if (!queue) return CLADE_OPENCL;
   return clade__queue_read(queue, clade__run_buffer(run, (int)(slot - run->slots), place), place->offset, dst, bytes,

@@ -1,4 +1,4 @@
-/* Making runs, ending them, and what they say about themselves. */
+/* Creating and destroying runs, and queries. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ static clade_status check_func(const clade_func *func, cl_command_queue queue) {
   return CLADE_OK;
 }
 
-/* Never 0, and the same again only after a million runs. */
+/* Never 0; wraps around after a million runs. */
 static clade_ticket next_serial(void) {
   static atomic_uint made;
   const clade_ticket most = (UINT64_C(1) << (64 - CLADE__EXECUTION_BITS)) - 1;
@@ -91,7 +91,7 @@ clade_status clade_run_new_on(clade_func *func, clade_vars *vars, cl_command_que
   return run_new(func, vars, queue, opt);
 }
 
-/* In a child after fork there are neither the threads nor the devices to wait for. */
+/* A forked child has neither the threads nor the devices to wait for. */
 static bool forked(const clade_run *run) {
   return run->func->n_devices && clade_device_status(run->func->devices[0]) == CLADE_FORKED;
 }
@@ -132,7 +132,7 @@ bool clade__run_idle(clade_run *run) {
 }
 
 clade_status clade_run_status(const clade_run *given) {
-  clade_run *run = (clade_run *)(uintptr_t)given; /* locked, not changed */
+  clade_run *run = (clade_run *)(uintptr_t)given; /* locked only */
   char message[sizeof run->message];
   if (!run) return CLADE_FAIL(INVALID, "clade_run_status: the run is NULL");
   pthread_mutex_lock(&run->lock);
@@ -145,8 +145,8 @@ clade_status clade_run_status(const clade_run *given) {
 clade_status clade_cancel(clade_run *run) {
   if (!run) return CLADE_FAIL(INVALID, "clade_cancel: the run is NULL");
   pthread_mutex_lock(&run->lock);
-  run->cancels++;        /* an execution that waits for a slot ends too */
-  bool canceled = false; /* then those behind it are, too, also where they have begun while it waited */
+  run->cancels++;        /* an execution that waits for a slot ends, too */
+  bool canceled = false; /* cancel all later executions too, even those that began while it waited */
   for (uint64_t e = clade__oldest_execution(run); e <= run->submitted; e++) {
     clade__slot *slot = clade__slot_of(run, e);
     if (!slot->busy || slot->execution != e || !slot->lanes_left) continue;

@@ -1,4 +1,4 @@
-/* What a run is made of: buffers, kernels with their arguments set once, and the commands of each lane. */
+/* Builds a run: buffers, kernels with preset arguments, and each lane's commands. */
 #include <stdio.h>
 
 #include "plan/run.h"
@@ -21,7 +21,7 @@ size_t clade__run_offset(const clade_run *run, const clade__place *place) {
 }
 
 /* ---- buffers ---- */
-/* With guards, all of it is 0xFF at first. */
+/* Filled with 0xFF if guards are on. */
 static clade_status buffer(clade_run *run, int device, size_t bytes, const char *what, clade__buffer **out) {
   const uint32_t ones = UINT32_MAX;
   CLADE_TRY(clade__buffer_new(run->func->devices[device], bytes, what, out));
@@ -120,7 +120,7 @@ clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const c
   return CLADE_OK;
 }
 
-/* A step, or the first of a persistent kernel. */
+/* Whether the step needs a launch: it is separate, or the first of a persistent kernel. */
 static bool launches(const clade_run *run, size_t s) {
   const clade__fstep *step = &run->func->steps[s];
   const clade__fpersistent *persistent = clade__run_persistent(run, step);
@@ -132,7 +132,7 @@ static int kernels_for(const clade_run *run, const clade__fstep *step) {
   return (persistent ? persistent->per_slot : step->per_slot) ? run->n_slots : 1;
 }
 
-/* One kernel, or one for each slot, after those that are there. */
+/* Appends the step's kernel object, or one per slot. */
 static clade_status kernels_of(clade_run *run, size_t s) {
   const clade__fstep *step = &run->func->steps[s];
   const clade__fpersistent *persistent = clade__run_persistent(run, step);
@@ -217,7 +217,7 @@ static void host_cmd(clade_run *run, int slot, size_t s, bool receive, size_t *u
       (clade__cmd){.kind = receive ? CLADE__CMD_RECEIVE : CLADE__CMD_SEND, .step = (int)s, .port = (int)step->host};
 }
 
-/* Outputs of host steps that the step, or whoever waits for the execution, is the first to need. */
+/* RECEIVE commands for host step outputs that are first needed by the step `needed`, or at the end of the execution. */
 static void receive_cmds(clade_run *run, int slot, size_t needed, size_t *used) {
   for (size_t h = 0; h < run->func->n_hosts; h++)
     if (run->func->steps[run->func->hosts[h]].needed == needed) host_cmd(run, slot, run->func->hosts[h], true, used);
@@ -299,7 +299,7 @@ static bool is_lone(const clade_run *run) {
   return !run->profile && func->n_persistent == 1 && func->persistent[0].count == func->n_steps;
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 static clade_status lanes_new(clade_run *run, cl_command_queue user_queue) {
   run->lanes = clade__new((size_t)run->func->n_devices, sizeof *run->lanes);
   if (!run->lanes) return CLADE_NO_MEMORY;
@@ -388,7 +388,7 @@ static void slot_free(clade_run *run, clade__slot *slot) {
 }
 
 void clade__run_unbuild(clade_run *run) {
-  for (int l = 0; l < run->n_lanes; l++) { /* queues first: they wait for what uses the rest */
+  for (int l = 0; l < run->n_lanes; l++) { /* queues first: freeing them waits for commands that use the rest */
     clade__queue_free(run->lanes[l].uploads);
     clade__lane_unspread(&run->lanes[l]);
     clade__queue_free(run->lanes[l].queue);

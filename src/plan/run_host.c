@@ -1,5 +1,6 @@
-/* Host steps of a run's executions: their inputs travel to the host, the work begins, is polled, and its outputs travel
- * back. A copy between devices is the host step whose output is its input. All needs run->lock. */
+/* Host steps of a run's executions: inputs are transferred to the host, the work is begun and polled, and outputs
+ * are transferred back. A copy between devices is a host step whose output is its input. All functions need
+ * run->lock. */
 #include "plan/run.h"
 
 static const clade__fstep *step_of(const clade_run *run, size_t host) {
@@ -21,7 +22,7 @@ static clade_status hosted_new(clade_run *run, const clade__fstep *step, clade__
     const clade__operand *o = &step->operand[i];
     clade_device *device = run->func->devices[o->read ? step->source_device : step->device];
     h->bytes[i] = o->place.bytes;
-    if (!step->launch && i) { /* a copy: what arrives is what was sent */
+    if (!step->launch && i) { /* a copy shares its buffer */
       h->data[i] = h->data[0];
       continue;
     }
@@ -79,7 +80,7 @@ clade_status clade__host_send(clade_run *run, const clade__lane *lane, clade__sl
   for (int i = 0; i < step->n_operands; i++) {
     const clade__place *from = &step->operand[i].place;
     if (!step->operand[i].read || !from->bytes) continue;
-    clade__event_release(h->sent); /* the queue is in order: the last one covers all */
+    clade__event_release(h->sent); /* the queue is in order: the last event covers all */
     h->sent = NULL;
     CLADE_TRY(clade__queue_read(lane->queue, clade__run_buffer(run, (int)(slot - run->slots), from),
                                 clade__run_offset(run, from), h->data[i], from->bytes, false, wait, &h->sent));
@@ -87,7 +88,7 @@ clade_status clade__host_send(clade_run *run, const clade__lane *lane, clade__sl
   }
   if (h->sent) {
     clade__event_share(lane, h->sent, event);
-    CLADE_TRY(clade__lane_flush(lane)); /* another queue, or the host, waits for it */
+    CLADE_TRY(clade__lane_flush(lane)); /* another queue or the host waits for it */
     clade__progress_watch(run, lane->device, h->sent);
   } else if (wait.n) {
     CLADE_TRY(clade__queue_marker(lane->queue, wait, NULL));
@@ -96,7 +97,7 @@ clade_status clade__host_send(clade_run *run, const clade__lane *lane, clade__sl
   return CLADE_OK;
 }
 
-/* Has it noticed when the lane's device runs out of work, for hosts that ask. */
+/* Records when the lane's device becomes idle, for host steps with `waited`. */
 static clade_status watch_idle(clade_run *run, const clade__lane *lane, const clade__fstep *step, clade__hosted *h) {
   if (h->idle || !step->launch || !step->launch->host->waited) return CLADE_OK;
   CLADE_TRY(clade__queue_marker(lane->queue, none, &h->idle));
@@ -178,7 +179,7 @@ static clade_status poll(const clade__fstep *step, clade__hosted *h) {
   return outcome(step, status, failures);
 }
 
-/* `open`: all effects before this one have begun. */
+/* `open`: all earlier effects have begun. */
 static clade_status advance(clade_run *run, clade__slot *slot, size_t host, bool open) {
   const clade__fstep *step = step_of(run, host);
   clade__hosted *h = &slot->hosts[host];

@@ -1,14 +1,13 @@
-/* Persistent kernels bound to a run's memory: for each device one table that says what the steps of all its persistent
- * kernels are to do, and for each persistent kernel a kernel that is given its part of the table and the memory that
- * its steps name. */
+/* Binds persistent kernels to a run's memory: one table per device with the steps and arguments of all its
+ * persistent kernels, and one kernel object per persistent kernel with its table range and buffers. */
 #include "plan/run.h"
 
 const clade__fpersistent *clade__run_persistent(const clade_run *run, const clade__fstep *step) {
   return step->persistent && !run->profile ? &run->func->persistent[step->persistent - 1] : NULL;
 }
 
-/* ---- the table ---- */
-enum { TOGETHER = 5 /* where a step tells how many its tasks do */ };
+/* ---- argument table ---- */
+enum { TOGETHER = 5 /* word that holds the number of steps per task */ };
 
 static clade_status put_arg(const clade_run *run, const clade__fpersistent *persistent, const clade__fstep *step,
                             size_t i, int32_t *to) {
@@ -24,9 +23,9 @@ static clade_status put_arg(const clade_run *run, const clade__fpersistent *pers
   return CLADE_OK;
 }
 
-/* Tasks of several items where there are many: enough of them that something is left for who is through early. */
+/* Items per task: large steps have several, but enough tasks remain for work stealing. */
 static int32_t task_items(size_t items, uint32_t workers) {
-  enum { TASKS = 8 }; /* of a share */
+  enum { TASKS = 8 }; /* tasks per worker */
   return (int32_t)CLADE_MAX(items / (TASKS * (size_t)workers), (size_t)1);
 }
 
@@ -35,7 +34,7 @@ static int32_t tasks_of_share(int32_t items, int32_t each, uint32_t workers) {
   return (int32_t)((items + share - 1) / share);
 }
 
-/* Steps of one item that follow each other are done together: of those the first one's tasks are all there are. */
+/* Consecutive steps of one item become one task, so that only the first of them has tasks. */
 static clade_status put_persistent(const clade_run *run, const clade__fpersistent *persistent, int32_t *to) {
   int32_t args = (int32_t)persistent->count * CLADE__PERSISTENT_STEP, tasks = 0;
   for (size_t s = 0, begin = 0; s < persistent->count; s++) {
@@ -92,7 +91,7 @@ clade_status clade__run_tables(clade_run *run) {
   return CLADE_OK;
 }
 
-/* ---- its kernels ---- */
+/* ---- kernel objects ---- */
 static clade_status set_base(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent, int slot,
                              int i) {
   const clade__place *place = &persistent->bases[i];
@@ -113,8 +112,7 @@ clade_status clade__run_persistent_args(const clade_run *run, cl_kernel kernel, 
   CLADE_TRY(clade__kernel_set(device, kernel, 0, sizeof memory, &memory));
   CLADE_TRY(clade__kernel_set(device, kernel, 1, sizeof at, &at));
   CLADE_TRY(clade__kernel_set(device, kernel, 2, sizeof count, &count));
-  for (cl_uint i = CLADE__PERSISTENT_HEAD; i < n;
-       i++) /* what other persistent kernels of the device name, and this one does not */
+  for (cl_uint i = CLADE__PERSISTENT_HEAD; i < n; i++) /* unused pointer arguments still need a valid buffer */
     CLADE_TRY(clade__kernel_set(device, kernel, i, sizeof memory, &memory));
   for (int i = 0; i < persistent->n_bases; i++) CLADE_TRY(set_base(run, kernel, persistent, slot, i));
   return CLADE_OK;

@@ -1,6 +1,6 @@
-/* The tail of a lane: results of host steps that nothing else of the execution needs, such as parameters that other
- * ranks have updated. The lane goes on with the next execution meanwhile, up to the first command that touches the
- * memory of such a result. */
+/* The tail of a lane: results of host steps that nothing else in the execution needs, such as parameters updated by
+ * other ranks. The lane starts the next execution before they arrive, up to the first command that accesses their
+ * memory. */
 #include "plan/run.h"
 
 static bool writes(const clade__fstep *tail, const clade__place *place) {
@@ -15,7 +15,7 @@ static bool touches(const clade__fstep *step, const clade__fstep *tail) {
   return false;
 }
 
-/* Of all that one launch does. */
+/* Checks all steps of the command's launch. */
 static bool waits(const clade_run *run, const clade__cmd *cmd, const clade__fstep *tail) {
   if (cmd->step < 0) return false; /* a feed */
   const clade__fstep *step = &run->func->steps[cmd->step];

@@ -1,4 +1,4 @@
-/* The profile of a run: times of its steps, told to an observer and written as a Chrome trace. */
+/* Profiles of a run: times of its steps, reported to an observer and written as a Chrome trace. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@ enum { LEAST_RING = 4096, MOST_RING = 1 << 18, RING_EXECUTIONS = 64 };
 clade_status clade__profile_new(clade_run *run) {
   const size_t one = run->n_times + run->func->n_hosts;
   run->ring_size = CLADE_MIN(CLADE_MAX(one * RING_EXECUTIONS, (size_t)LEAST_RING), (size_t)MOST_RING);
-  run->ring_size = CLADE_MAX(run->ring_size, one); /* one execution always fits */
+  run->ring_size = CLADE_MAX(run->ring_size, one); /* room for at least one execution */
   run->ring = clade__new(run->ring_size, sizeof *run->ring);
   if (!run->ring) return CLADE_NO_MEMORY;
   for (int s = 0; s < run->n_slots; s++)
@@ -34,7 +34,7 @@ static const char *kernel_of(const clade_run *run, const clade__cmd *cmd) {
 
 static clade_step_time *next_in_ring(clade_run *run) { return &run->ring[run->ring_count++ % run->ring_size]; }
 
-/* What the host did began when its inputs, which ended by `sent`, had arrived. */
+/* Adds the work of a host step, which began when the inputs had arrived, at the end of `sent`. */
 static void add_hosted(clade_run *run, const clade__slot *slot, const clade__cmd *cmd, const clade_step_time *sent) {
   const clade__hosted *h = &slot->hosts[cmd->port];
   if (cmd->kind != CLADE__CMD_SEND || h->stage != CLADE__HOST_ENDED || !run->func->steps[cmd->step].launch) return;
@@ -45,7 +45,7 @@ static void add_hosted(clade_run *run, const clade__slot *slot, const clade__cmd
   t->end_ns = t->start_ns + (uint64_t)((h->ended - h->begun) * 1e9);
 }
 
-/* The times of a lane's commands; an event without any keeps its error for clade_run_trace. */
+/* Collects the times of a lane's commands; the error of an event without times is kept for clade_run_trace. */
 static void collect_lane(clade_run *run, clade__slot *slot, const clade__lane *lane) {
   const clade__cmd *cmds = lane->cmds[slot - run->slots];
   for (size_t i = 0; i < lane->n_cmds; i++) {
@@ -84,7 +84,7 @@ void clade__profile_observe(clade_run *run) {
     run->observer(run->observer_user, &run->ring[i % run->ring_size]);
 }
 
-/* ---- the trace ---- */
+/* ---- Chrome trace ---- */
 static void add_quoted(clade__text *out, const char *text) {
   clade__text_add(out, "\"");
   for (; *text; text++) {
@@ -105,7 +105,7 @@ static const char *impl_of(const clade_run *run, const clade_step_time *t) {
   return node->impl >= 0 ? clade__impls(node->op)[node->impl]->name : "";
 }
 
-/* The device's own queue, its inputs', its other queues, and one for each host step: several go on at once. */
+/* Rows: the device's queue, its input queue, its other queues, and one per host step, since these overlap. */
 enum { HOST_ROWS = 1000 };
 static int row_of(const clade_run *run, const clade_step_time *t) {
   if (t->step < 0) return 1;
@@ -115,7 +115,7 @@ static int row_of(const clade_run *run, const clade_step_time *t) {
   return queue ? queue + 1 : 0;
 }
 
-/* Microseconds, as the format wants them. */
+/* Times are in microseconds. */
 static void add_event(const clade_run *run, int first, const clade_step_time *t, clade__text *out) {
   clade__text_add(out, ",\n{\"name\":");
   add_quoted(out, t->name);

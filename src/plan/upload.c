@@ -1,7 +1,7 @@
-/* Bringing inputs to the device, on a queue of their own: the next execution's arrive while this one is computed. */
+/* Uploads inputs on a separate queue, so that those of the next execution arrive during the current one. */
 #include "plan/run.h"
 
-/* In order: the last one's event covers those before it. */
+/* The queue is in order: the last event covers all. */
 static clade_status upload(clade_run *run, clade__slot *slot, const clade__lane *lane, cl_event *uploaded) {
   const clade__cmd *cmds = lane->cmds[slot - run->slots];
   cl_event *times = run->profile ? slot->times + lane->first_time : NULL;
@@ -25,6 +25,6 @@ void clade__run_upload(clade_run *run, clade__slot *slot) {
     clade_status status = upload(run, slot, &run->lanes[l], &slot->uploaded[l]);
     if (status == CLADE_OK) continue;
     clade__slot_fail(slot, status);
-    (void)clade__queue_finish(run->lanes[l].uploads); /* there may be no event that tells of what was enqueued */
+    (void)clade__queue_finish(run->lanes[l].uploads); /* commands may have been enqueued without an event */
   }
 }

@@ -1,4 +1,4 @@
-/* Variables: their memory, initial values, and copies. */
+/* Variables: memory, initial values and copies. */
 #include "plan/plan.h"
 
 enum { PIECE = 1 << 16 };
@@ -55,7 +55,7 @@ static clade_status queue_of(const clade_vars *vars, const clade__var *var, clad
   return *queue ? CLADE_OK : CLADE_OPENCL;
 }
 
-/* Counts as a variable only when it is whole. */
+/* The variable is counted only after it is complete. */
 static clade_status var_new(clade_vars *vars, const char *name, const clade_type *type, int device) {
   clade__var *var = &vars->at[vars->n];
   clade__queue *queue;
@@ -83,7 +83,7 @@ typedef struct piece {
   _Alignas(64) unsigned char data[8 * PIECE];
 } piece;
 
-/* Which elements of the whole a variable's are: `run` of them on end, then those of other parts. */
+/* The elements of the whole variable that belong to a slice: blocks of `run` elements, `stride` apart. */
 typedef struct elements {
   uint64_t run, stride, begin;
 } elements;
@@ -140,7 +140,7 @@ static clade_status fill_pieces(clade_vars *vars, clade__var *var, const clade__
 }
 
 static clade_status fill_var(clade_vars *vars, clade__var *var, const clade_initial *how, uint64_t seed, piece *p) {
-  /* Keyed by the name too, so that a variable more changes no other one. */
+  /* The key includes the name, so that adding a variable changes no other. */
   uint64_t key = clade__hash_more_text(clade__hash_bytes(&seed, sizeof seed), var->name).lo;
   clade__initial initial;
   if (!var->bytes) return CLADE_OK;
@@ -246,7 +246,7 @@ clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src,
   pthread_mutex_lock(&vars->lock);
   clade_status status = clade__vars_idle(vars, NULL);
   if (status == CLADE_OK) {
-    var->version++; /* also where it fails: some of it may be there */
+    var->version++; /* also after a failure: some may be written */
     if (bytes) status = clade__queue_write(queue, var->buffer, var->offset, src, bytes, true, (clade__wait){0}, NULL);
   }
   pthread_mutex_unlock(&vars->lock);
@@ -254,7 +254,7 @@ clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src,
 }
 
 clade_status clade_vars_get(const clade_vars *given, const char *name, void *dst, size_t bytes) {
-  clade_vars *vars = (clade_vars *)(uintptr_t)given; /* locked, not changed */
+  clade_vars *vars = (clade_vars *)(uintptr_t)given; /* locked only */
   clade__queue *queue;
   size_t index;
   CLADE_TRY(find(vars, name, dst, bytes, "clade_vars_get", &index));
@@ -287,7 +287,7 @@ static clade_status copy_all(const clade_vars *from, clade_vars *to) {
 }
 
 clade_status clade_vars_snapshot(const clade_vars *given, clade_vars **out) {
-  clade_vars *vars = (clade_vars *)(uintptr_t)given, *copy; /* locked, not changed */
+  clade_vars *vars = (clade_vars *)(uintptr_t)given, *copy; /* locked only */
   if (!out) return CLADE_FAIL(INVALID, "clade_vars_snapshot: there is no place for the copy (NULL)");
   *out = NULL;
   if (!vars) return CLADE_FAIL(INVALID, "clade_vars_snapshot: vars is NULL");
