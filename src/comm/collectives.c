@@ -1,5 +1,5 @@
-/* The ops over the ranks: sums of values, sums for those who own them, and values from those who own them. Each is a
- * step of the host, which sends and adds while kernels go on. */
+/* Collective ops: all-reduce, reduce-scatter and all-gather. Each is a host step that communicates while kernels
+ * run. */
 #include <stddef.h>
 
 #include "comm/comm.h"
@@ -20,7 +20,8 @@ static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm
                                    {"owner", CLADE_ATTR_I32, offsetof(attrs, owner), CLADE_ALL_REDUCE_MOST},
                                    {0}};
 
-/* Of value i, what this rank has to give, and what it gets. All are inputs of the node, some for their types alone. */
+/* Whether this rank provides value i, and whether it receives it. All values are inputs of the node, some for their
+ * types only. */
 static bool gives(const attrs *a, int i) { return a->what != CLADE__ALL_GATHER || a->owner[i] == a->rank; }
 static bool gets(const attrs *a, int i) {
   return a->what == CLADE__ALL_REDUCE || (a->owner[i] == a->rank) == (a->what == CLADE__REDUCE_SCATTER);
@@ -69,7 +70,8 @@ static int outputs(const void *given, int n_in) {
   return n;
 }
 
-/* What another rank owns arrives where the value lies that is replaced, which nobody sends. */
+/* A value owned by another rank is received in the memory of the input that it replaces, which this rank does not
+ * send. */
 static uint64_t in_place(const clade_node *n, int out) {
   const attrs *a = n->attrs;
   for (int i = 0; i < n->n_in; i++)
@@ -77,7 +79,7 @@ static uint64_t in_place(const clade_node *n, int out) {
   return 0;
 }
 
-/* Each rank's output depends on the operands of all, and so does what it has to give back. */
+/* Each rank's output depends on all ranks' operands, so the gradients are all-reduced as well. */
 static clade_status grad_of_sums(clade_grad *g) {
   const attrs *a = g->node->attrs;
   clade_val sums[CLADE_ALL_REDUCE_MOST];
@@ -93,21 +95,21 @@ static clade_status grad_of_sums(clade_grad *g) {
   return status;
 }
 
-/* ---- the step ---- */
-/* A value: where it lies among the call's operands; -1: nowhere. */
+/* ---- host step ---- */
+/* Operand indices of a value in the call; -1: absent. */
 typedef struct place {
   int in, out, owner;
 } place;
 
 typedef struct reducer {
   clade_comm *comm;
-  clade__reduction *idle; /* mostly one: a step of a run waits for its last one */
+  clade__reduction *idle; /* usually one, since steps of a run do not overlap */
   int n;
-  place at[CLADE_ALL_REDUCE_MOST]; /* in the order in which they are sent */
-  size_t *ends;                    /* of the owners' slots, in elements; NULL: nobody owns them */
+  place at[CLADE_ALL_REDUCE_MOST]; /* in message order */
+  size_t *ends;                    /* of the owners' slots, in elements; NULL: no owners */
 } reducer;
 
-/* Those of one owner together, by the owners' slots. */
+/* Sorts values by the slots of their owners. */
 static void order(reducer *s) {
   const int size = s->comm->size;
   for (int i = 1; i < s->n; i++)
@@ -164,7 +166,7 @@ static size_t bytes_of(const clade_host_call *call, const place *p) { return cal
 
 static void waited(void *given, double seconds) { clade__comm_waited(((reducer *)given)->comm, seconds); }
 
-/* What a collective works on: f32 for values of 16 bits that it sums, bytes for those that it gathers. */
+/* Element type within a collective: f32 for 16-bit values that are summed, bytes for gathered values. */
 static clade_dtype inside_type(const attrs *a) {
   return a->what == CLADE__ALL_GATHER ? CLADE_U8 : clade__comm_sums_as((clade_dtype)a->type);
 }
@@ -173,12 +175,12 @@ static clade_dtype outside_type(const attrs *a) {
   return a->what == CLADE__ALL_GATHER ? CLADE_U8 : (clade_dtype)a->type;
 }
 
-/* How many elements a collective sees of a value. */
+/* Number of elements of a value within the collective. */
 static size_t elements(const clade_host_call *call, const place *p) {
   return bytes_of(call, p) / clade__comm_element(outside_type(call->work));
 }
 
-/* Values lie one after the other in what is sent; `back`: from there to the outputs. */
+/* Concatenates the values into the message; `back`: the reverse, into the outputs. */
 static clade_status pack(const clade__reduction *r, bool back) {
   const clade_host_call *call = clade__reduction_user(r);
   const reducer *s = call->state;
@@ -195,7 +197,7 @@ static clade_status pack(const clade__reduction *r, bool back) {
   return CLADE_OK;
 }
 
-/* How many elements there are, and where the owners' slots end. */
+/* Computes the message length and the ends of the owners' slots. */
 static size_t measure(const clade_host_call *call) {
   const reducer *s = call->state;
   const int size = s->comm->size, slots = clade__schedule_slots(size);
@@ -257,7 +259,7 @@ static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce", grad_
                                [CLADE__REDUCE_SCATTER] = OP("comm.reduce_scatter", NULL, NULL),
                                [CLADE__ALL_GATHER] = OP("comm.all_gather", NULL, in_place)};
 
-/* ---- the builders ---- */
+/* ---- builders ---- */
 static clade_status check(const clade_comm *comm, clade_dtype wire, int n, const clade_val *values, const int *owners,
                           bool owned) {
   if (n < 0 || n > CLADE_ALL_REDUCE_MOST || (n && !values))

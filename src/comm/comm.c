@@ -1,4 +1,4 @@
-/* Communicators: who carries their bytes, patience with other ranks, and what the calling thread waits for. */
+/* Communicators: the transport's calls, timeouts for other ranks, and blocking calls. */
 #include "comm/comm.h"
 
 #include <limits.h>
@@ -8,7 +8,7 @@
 static const double PATIENCE = 60;
 static const long PAUSE_NS = 50000;
 
-/* ---- those of this process, by number ---- */
+/* ---- communicators of this process, by number ---- */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static clade_comm **all;
 static size_t n_all, capacity;
@@ -31,7 +31,7 @@ clade_comm *clade__comm_numbered(int which) {
   return comm;
 }
 
-/* ---- the object ---- */
+/* ---- creation and destruction ---- */
 clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, int size, clade_comm **out) {
   if (!out) return CLADE_FAIL(INVALID, "clade_comm_new: there is no place for the communicator (NULL)");
   *out = NULL;
@@ -68,7 +68,7 @@ clade_comm *clade_comm_retain(clade_comm *comm) {
 
 void clade_comm_release(clade_comm *comm) {
   if (!comm) return;
-  pthread_mutex_lock(&all_lock); /* nobody finds it by its number meanwhile */
+  pthread_mutex_lock(&all_lock); /* so that it cannot be looked up meanwhile */
   bool last = clade__ref_down(&comm->ref);
   if (last) all[comm->number - 1] = NULL;
   pthread_mutex_unlock(&all_lock);
@@ -92,8 +92,8 @@ clade_comm *clade__comm_job(clade_comm *comm) {
 
 int clade__comm_job_rank(const clade_comm *comm, int rank) { return comm->parent ? comm->job_ranks[rank] : rank; }
 
-/* Two ranks count the messages of a series between them in each direction; collectives, which all count alike, are
- * those of rank 0. */
+/* A series of point-to-point messages is counted per pair of ranks and direction; collectives, which count alike on
+ * all ranks, use the counter of rank 0. */
 static size_t turn_of(const clade_comm *comm, int series, int peer, bool receives) {
   return ((size_t)series * (size_t)comm->size + (size_t)peer) * 2 + receives;
 }
@@ -140,7 +140,7 @@ void clade_comm_abort_with(clade_comm *comm, int exit_status) {
     comm->impl.abort(comm->user);
 }
 
-/* ---- what is counted ---- */
+/* ---- statistics ---- */
 void clade__comm_enter(clade_comm *comm) {
   for (; comm; comm = comm->parent) {
     pthread_mutex_lock(&comm->lock);
@@ -183,8 +183,8 @@ clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out) {
   return clade__info_give(out, &stats, sizeof stats, "clade_comm_get_stats");
 }
 
-/* ---- the implementation's calls ---- */
-/* A connection that fails is a rank that is lost, as one that is silent: another try may find it. */
+/* ---- calls of the transport ---- */
+/* A failed connection counts as a lost rank, like a timeout: a restart may succeed. */
 static clade_status told(const clade_comm *comm, clade_status status, const char *what, int rank) {
   const char *text = status && comm->impl.error ? comm->impl.error(comm->user) : NULL;
   if (status == CLADE_OK) return CLADE_OK;
@@ -243,7 +243,7 @@ clade_status clade__comm_patience(clade_comm *comm, int rank, double since) {
                     job->rank, job->size, waited);
 }
 
-/* ---- sums by the implementation's own means ---- */
+/* ---- the library's own all-reduce ---- */
 const char *clade__comm_carrier(const clade_comm *comm) { return comm->impl.name; }
 
 bool clade__comm_sums(const clade_comm *comm) {
@@ -292,7 +292,7 @@ clade_status clade__comm_all_reduce(clade_comm *comm, int channel, const float *
   return status;
 }
 
-/* ---- what the calling thread waits for ---- */
+/* ---- blocking calls ---- */
 clade_status clade__comm_wait(clade_comm *comm, int rank, void **request, long pause_ns) {
   const double since = clade__now();
   for (bool done = false;;) {
@@ -328,7 +328,7 @@ static clade_status check(const clade_comm *comm, const char *what, int root) {
   return CLADE_FAIL(INVALID, "%s: the root is rank %d of %d", what, root, comm->size);
 }
 
-/* Down the tree of the ranks that are counted from the root. */
+/* Binomial tree over the ranks, numbered from the root. */
 clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t bytes) {
   CLADE_TRY(check(comm, "clade_comm_broadcast", root));
   const int n = comm->size, place = (comm->rank - root + n) % n;

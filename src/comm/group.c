@@ -1,6 +1,6 @@
-/* Groups: communicators of some ranks of another one, over the job's implementation. Nobody is asked for it. So that
- * messages of several groups never meet, those between two ranks have tags by the number of groups that both are in,
- * which both know: all ranks of a group split it off in the same order. */
+/* Groups: communicators of some ranks of another one, over the job's transport. Splitting needs no communication.
+ * Messages of different groups between two ranks are separated by tags, numbered by how many groups both ranks
+ * share; all ranks of a group split in the same order, so both know this number. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -8,11 +8,11 @@
 
 typedef struct group {
   clade_comm *parent, *job;
-  int *rank, *tag; /* by the group's ranks: in the job, and where tags of messages to and from it begin */
-  char text[256];  /* of the last call that failed: another thread's may overwrite the implementation's */
+  int *rank, *tag; /* by rank of the group: rank in the job, and first tag of messages with it */
+  char text[256];  /* message of the last failure, copied since another thread may overwrite the transport's */
 } group;
 
-/* ---- the implementation: all under the group's lock ---- */
+/* ---- transport, under the group's lock ---- */
 static clade_status told(group *g, clade_status status) {
   const clade_comm_impl *impl = &g->job->impl;
   const char *text = status && impl->error ? impl->error(g->job->user) : NULL;
@@ -66,7 +66,7 @@ static void release(void *user) {
   free_group(g);
 }
 
-/* ---- the call ---- */
+/* ---- clade_comm_split ---- */
 static clade_status check(const clade_comm *comm, int n, const int *ranks, int *own) {
   *own = -1;
   if (!comm) return CLADE_FAIL(INVALID, "clade_comm_split: the communicator is NULL");
@@ -84,7 +84,7 @@ static clade_status check(const clade_comm *comm, int n, const int *ranks, int *
   return CLADE_FAIL(INVALID, "clade_comm_split: rank %d, which calls, is not among the %d ranks", comm->rank, n);
 }
 
-/* The job's own tags have an end once there are groups' behind them. */
+/* Limits the job's tags, since those of groups follow. */
 static clade_status limit_job(clade_comm *job) {
   enum { MOST = (CLADE__COMM_TAGS - CLADE__COMM_TAG - 1) / CLADE__COMM_TURNS };
   if (job->next_series > MOST)

@@ -1,4 +1,4 @@
-/* Host steps that are collectives: begun with their inputs, asked for their end, which gives their outputs. */
+/* Host steps for collectives: begin with the inputs, poll, and write the outputs. */
 #include "comm/comm.h"
 
 clade_status clade__collective_begin(clade_comm *comm, clade__reduction **idle, int series,

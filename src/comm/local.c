@@ -1,22 +1,22 @@
-/* Ranks that are threads of one process. A message waits until both its sender and its receiver are there; the one that
- * comes second copies it. */
+/* Ranks as threads of one process. A message waits until both sender and receiver are present; the later one copies
+ * it. */
 #include <sched.h>
 #include <stdio.h>
 
 #include "comm/comm.h"
 
-enum { MESSAGES = 64 /* for each rank, before more are allocated */ };
+enum { MESSAGES = 64 /* preallocated per rank */ };
 
 typedef enum message_state { WAITING, COPYING, DONE, MISFIT } message_state;
 
-/* A send or a receive, which is its rank's until that has seen its end. */
+/* A send or receive, owned by its rank until the rank has seen its completion. */
 typedef struct message {
-  struct message *next; /* of those that wait, in the order in which they came, or of the idle ones */
+  struct message *next; /* in the list of waiting messages, in order of arrival, or of idle ones */
   int from, to, tag;
   bool receives;
   message_state state;
   void *data;
-  size_t bytes, other_bytes; /* other_bytes: of a misfit, what the other side has */
+  size_t bytes, other_bytes; /* other_bytes: size on the other side, if they differ */
 } message;
 
 typedef struct chunk {
@@ -28,20 +28,20 @@ typedef struct world world;
 typedef struct member {
   world *world;
   int rank;
-  char text[128]; /* of the last call that failed */
+  char text[128]; /* message of the last failure */
 } member;
 
 struct world {
-  clade__ref ref; /* a member each */
+  clade__ref ref; /* one reference per member */
   int size;
-  pthread_mutex_t lock; /* of all that follows, and of what messages are */
-  int ended_by;         /* the rank that ended all; -1: none */
+  pthread_mutex_t lock; /* protects everything below and the messages */
+  int ended_by;         /* rank that aborted all; -1: none */
   message *waiting, **last, *idle;
   chunk *chunks;
   member member[];
 };
 
-/* ---- messages: all under the lock ---- */
+/* ---- messages, under the lock ---- */
 static void recycle(world *w, message *m) {
   m->next = w->idle;
   w->idle = m;
@@ -72,7 +72,7 @@ static void drop(world *w, message *m) {
   recycle(w, m);
 }
 
-/* The first that waits for this one, which waits no more; NULL: there is none, and this one waits from now on. */
+/* Removes and returns the first matching waiting message; NULL: none, and `m` is appended to the waiting ones. */
 static message *find_other(world *w, message *m) {
   for (message **at = &w->waiting; *at; at = &(*at)->next) {
     message *other = *at;
@@ -89,7 +89,7 @@ static message *find_other(world *w, message *m) {
   return NULL;
 }
 
-/* ---- the implementation ---- */
+/* ---- transport ---- */
 static clade_status ended(member *m) {
   snprintf(m->text, sizeof m->text, "rank %d has ended all ranks", m->world->ended_by);
   return CLADE_CANCELED;
@@ -159,7 +159,7 @@ static void cancel(void *user, void *request) {
   world *w = ((member *)user)->world;
   message *r = request;
   pthread_mutex_lock(&w->lock);
-  while (r->state == COPYING) { /* another thread is at this memory, for as long as a copy takes */
+  while (r->state == COPYING) { /* another thread is copying from or to this memory */
     pthread_mutex_unlock(&w->lock);
     sched_yield();
     pthread_mutex_lock(&w->lock);
@@ -199,7 +199,7 @@ static const clade_comm_impl local = {.size = sizeof local,
                                       .abort = end_all,
                                       .release = release};
 
-/* ---- the call ---- */
+/* ---- clade_comm_local ---- */
 static clade_status add_members(world *w, clade_comm **out) {
   CLADE_TRY(add_messages(w));
   for (int i = 0; i < w->size; i++) {
@@ -216,7 +216,7 @@ clade_status clade_comm_new_local(int size, clade_comm **out) {
   memset(out, 0, (size_t)size * sizeof(clade_comm *));
   world *w = clade__new(1, sizeof *w + (size_t)size * sizeof *w->member);
   if (!w) return CLADE_NO_MEMORY;
-  clade__ref_init(&w->ref); /* this call's, until all are there */
+  clade__ref_init(&w->ref); /* held by this call until all members exist */
   pthread_mutex_init(&w->lock, NULL);
   w->size = size;
   w->ended_by = -1;

@@ -1,6 +1,6 @@
-/* Moves of values between ranks that compute parts of one model, each with its derivative. Those that send are steps of
- * the host, which go on while kernels do; the others are views. A part along an axis lies in rows that are apart from
- * each other: it is packed on the host, so that each rank's part is its slot of the message (schedule.c). */
+/* Communication ops of tensor parallelism, each with its derivative. Those that communicate are host steps, which
+ * overlap with kernels; the others are views. A slice along an axis is not contiguous: it is packed on the host so
+ * that each rank's slice is its slot of the message (schedule.c). */
 #include <stddef.h>
 
 #include "comm/comm.h"
@@ -14,7 +14,7 @@ static const char *const names[] = {"share", "sum", "join", "sum_part", "part"};
 typedef struct attrs {
   int32_t comm, series; /* comm: its number in this process */
   int32_t move, wire, axis, in_parts, rank, n;
-  int64_t cuts[MOST_PARTS + 1]; /* of the n ranks; zeros where there is no axis */
+  int64_t cuts[MOST_PARTS + 1]; /* boundaries for n ranks; zeros if there is no axis */
 } attrs;
 static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1},
                                    {"series", CLADE_ATTR_I32, offsetof(attrs, series), 1},
@@ -66,7 +66,7 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* The derivative of what became of x. */
+/* Gradient of x from that of the result. */
 static clade_val back(clade_graph *g, clade_comm *comm, const attrs *a, clade_val dy) {
   const clade_dtype wire = (clade_dtype)a->wire;
   switch ((move)a->move) {
@@ -88,17 +88,17 @@ static clade_status grad(clade_grad *g) {
   return clade_graph_status(g->graph);
 }
 
-/* ---- the step ---- */
+/* ---- host step ---- */
 typedef struct work {
   attrs a;
   clade_dtype type;
-  size_t outer, inner; /* elements before and behind the axis, along which all elements lie where there is none */
+  size_t outer, inner; /* elements before and behind the axis; without an axis, `inner` is all */
 } work;
 
 typedef struct mover {
   clade_comm *comm;
   clade__reduction *idle;
-  size_t *ends; /* of the ranks' slots, in elements; NULL: nobody owns them */
+  size_t *ends; /* of the ranks' slots, in elements; NULL: no owners */
 } mover;
 
 static const clade__collective collectives[] = {
@@ -139,7 +139,7 @@ static clade_status prepare(const void *given, clade_device *device, void **out)
   return status;
 }
 
-/* ---- what travels: sums in the type that is added, what is joined as it is ---- */
+/* ---- message contents: sums in the accumulation type, gathered values unchanged ---- */
 static clade_dtype inside_type(const work *w) { return w->a.move == JOIN ? w->type : clade__comm_sums_as(w->type); }
 
 static size_t all_elements(const work *w) {
@@ -151,7 +151,7 @@ static char *slot_of(const clade__reduction *r, const mover *s, const work *w, i
   return (char *)clade__reduction_data(r) + (slot ? s->ends[slot - 1] : 0) * clade__comm_element(inside_type(w));
 }
 
-/* Between a rank's slot and its rows in the whole value. */
+/* Copies between a rank's slot and its slice of the whole value. */
 static clade_status copy_rows(const work *w, int rank, char *slot, char *whole, bool to_slot) {
   const clade_dtype inside = inside_type(w);
   const size_t n = (size_t)length(&w->a, rank) * w->inner;
@@ -172,7 +172,7 @@ static clade_status pack(const clade__reduction *r, bool back) {
   const clade_host_call *call = clade__reduction_user(r);
   const work *w = call->work;
   const mover *s = call->state;
-  const bool slots = w->a.move == (back ? JOIN : SUM_PART); /* all ranks', and else what this one has of them */
+  const bool slots = w->a.move == (back ? JOIN : SUM_PART); /* all ranks' slots; otherwise only this rank's */
   void *outside = call->data[back];
   if (slots) return copy_all_rows(r, s, w, outside, !back);
   void *inside = has_axis(&w->a) ? slot_of(r, s, w, w->a.rank) : clade__reduction_data(r);
@@ -236,10 +236,10 @@ static const clade_op ops[] = {[SHARE] = OP("comm.share", CLADE_OP_VIEW, 1, NULL
                                [SUM] = OP("comm.sum", CLADE_OP_EFFECT, 1, impls),
                                [JOIN] = OP("comm.join", CLADE_OP_EFFECT, 1, impls),
                                [SUM_PART] = OP("comm.sum_part", CLADE_OP_EFFECT, 1, impls),
-                               /* of a slice of the second operand, which has its derivative */
+                               /* result is a slice of the second operand, which carries the derivative */
                                [PART] = OP("comm.part", CLADE_OP_VIEW, 2, NULL)};
 
-/* ---- the builders ---- */
+/* ---- builders ---- */
 clade_status clade__comm_check_cuts(const clade_comm *comm, const int64_t *cuts) {
   if (comm->size > MOST_PARTS)
     return CLADE_FAIL(UNSUPPORTED, "parts for %d ranks; %d are possible", comm->size, (int)MOST_PARTS);
@@ -259,7 +259,7 @@ static clade_status check(const clade_comm *comm, clade_dtype wire, bool cut, co
 
 static clade_status fill(clade_comm *comm, move what, clade_dtype wire, int axis, const int64_t *cuts, bool in_parts,
                          attrs *a) {
-  memset(a, 0, sizeof *a); /* attributes are compared and hashed by their bytes */
+  memset(a, 0, sizeof *a); /* attributes are compared and hashed bytewise */
   a->move = (int32_t)what;
   CLADE_TRY(check(comm, wire, has_axis(a), cuts));
   a->comm = comm->number;
@@ -282,7 +282,7 @@ static clade_val add(clade_graph *g, clade_comm *comm, move what, clade_dtype wi
   return clade_node_add(g, &ops[what], NULL, &a, n, x, NULL);
 }
 
-/* Of x along the axis; invalid where it fails. */
+/* This rank's slice of x along the axis; invalid on failure. */
 static clade_val own_slice(clade_graph *g, const clade_comm *comm, clade_val x, const attrs *a) {
   clade_type type;
   clade_status status = clade_val_type(g, x, &type);

@@ -1,10 +1,10 @@
-/* A collective over the ranks that goes on a step at a time, by a schedule (schedule.c). Long parts travel in pieces,
- * so that one is added while the next is on its way. What travels as a smaller type is rounded by its sender, also
- * where it stays, as far as it is a sum at its end: so all ranks have the same. Or an all-reduce by the means of the
- * communicator's implementation, which is only asked for its end. */
+/* Executes a collective step by step by its schedule (schedule.c). Long spans are divided into pieces, so that
+ * addition and transfer overlap. With a narrower wire type, the sender rounds, and also rounds its own copy of a
+ * final sum, so that all ranks have the same result. An all-reduce by the library's channel is only started and
+ * polled. */
 #include "comm/comm.h"
 
-enum { WINDOW = 4 /* pieces on their way */ };
+enum { WINDOW = 4 /* pieces in flight */ };
 
 /* One direction of a move, in pieces. */
 typedef struct flow {
@@ -13,26 +13,26 @@ typedef struct flow {
 } flow;
 
 struct clade__reduction {
-  clade__reduction *next, **home; /* the list of idle ones that it comes back to */
+  clade__reduction *next, **home; /* the idle list that it returns to */
   clade_comm *comm;
   const void *user;
-  int tag, first, end; /* the moves of the round that is under way */
-  size_t capacity;     /* bytes */
+  int tag, first, end; /* moves of the current round */
+  size_t capacity;     /* in bytes */
   char *sum, *other;
-  clade_dtype type; /* of their elements */
-  double since;     /* that nothing has ended */
+  clade_dtype type; /* element type */
+  double since;     /* time of the last progress */
   clade__schedule schedule;
-  flow *flows; /* of each move: what it gives, what it takes */
+  flow *flows; /* of each move: the sent and the received span */
   clade_dtype wire;
-  clade__span own; /* of a reduce-scatter, what is this rank's at the end */
-  char *room;      /* pieces as they travel, for each flow of a round; with a smaller type alone */
+  clade__span own; /* of a reduce-scatter: this rank's final span */
+  char *room;      /* wire-type pieces for each flow of a round; only with a narrower wire type */
   size_t room_bytes;
-  int channel; /* of the implementation, which sums from `sum` to `other`; 0: there is a schedule */
+  int channel; /* of the library, which reduces from `sum` to `other`; 0: by schedule */
   size_t n;
-  void *request; /* its sum */
+  void *request; /* of the library */
 };
 
-/* ---- kept to be used again: nothing is allocated in a steady state ---- */
+/* ---- reuse: no allocation in the steady state ---- */
 static clade__reduction *take_idle(clade_comm *comm, clade__reduction **idle, size_t bytes) {
   clade__reduction *r = NULL;
   pthread_mutex_lock(&comm->lock);
@@ -77,12 +77,12 @@ static clade__reduction *new_one(const clade_comm *comm, size_t bytes, bool in_p
 }
 
 /* ---- elements ---- */
-/* Elements of a piece. */
+/* Elements per piece. */
 static size_t whole_piece(const clade__reduction *r) { return CLADE__COMM_PIECE / clade__comm_element(r->type); }
 
 static void *at(const clade__reduction *r, size_t which) { return r->sum + which * clade__comm_element(r->type); }
 
-/* Sums of whole numbers are those of two's complement, also where they overflow. */
+/* Integer sums wrap around in two's complement. */
 static void add(clade_dtype type, void *sum, const void *other, size_t n) {
   float *f = sum;
   uint32_t *i = sum;
@@ -95,14 +95,14 @@ static void add(clade_dtype type, void *sum, const void *other, size_t n) {
 void *clade__reduction_data(const clade__reduction *r) { return r->sum; }
 const void *clade__reduction_user(const clade__reduction *r) { return r->user; }
 
-/* Moves of one round stand together. */
+/* Moves of a round are adjacent. */
 static void begin_round(clade__reduction *r) {
   const clade__schedule *s = &r->schedule;
   r->first = r->end;
   while (r->end < s->n && s->moves[r->end].round == s->moves[r->first].round) r->end++;
 }
 
-/* The most that go on at once. */
+/* Allocates for the largest number of concurrent flows. */
 static clade_status make_room(clade__reduction *r) {
   const clade__schedule *s = &r->schedule;
   size_t width = 0;
@@ -151,12 +151,12 @@ clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int
 }
 
 clade_status clade__reduction_begin(clade__reduction *r) {
-  if (!r->channel) return CLADE_OK; /* its first step begins */
+  if (!r->channel) return CLADE_OK; /* starts the first round */
   return clade__comm_all_reduce(r->comm, r->channel, at(r, 0), (void *)r->other, r->n, &r->request);
 }
 
-/* An implementation's sum cannot be taken back where other ranks go on with it: its memory stays for the rest of the
- * process, in a list, since tools look for memory that nothing points to. */
+/* A library's all-reduce cannot be canceled if other ranks continue it, so its memory is kept until the process
+ * ends. It stays in a list so that leak checkers find a reference. */
 static void give_up(clade__reduction *r) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static clade__reduction *given_up;
@@ -183,7 +183,7 @@ void clade__reduction_end(clade__reduction *r) {
   pthread_mutex_unlock(&r->comm->lock);
 }
 
-/* ---- a piece ---- */
+/* ---- pieces ---- */
 static size_t pieces(const clade__reduction *r, const clade__span *span) {
   return (span->to - span->from + whole_piece(r) - 1) / whole_piece(r);
 }
@@ -193,13 +193,13 @@ static clade__span piece(const clade__reduction *r, const clade__span *span, siz
   return (clade__span){from, CLADE_MIN(from + whole_piece(r), span->to)};
 }
 
-/* Where what is taken lies until it is added. */
+/* Buffer of a received piece until it is added. */
 static void *beside(const clade__reduction *r, size_t which) { return r->other + which % WINDOW * CLADE__COMM_PIECE; }
 
 static bool is_narrow(const clade__reduction *r) { return r->wire != CLADE_F32; }
 
-/* Where a piece lies as it travels: what is f32 is sent from its place, and taken there, but where it is to be added.
- * Only one move of a round adds. */
+/* Buffer of a piece in transfer: f32 is sent from and received in place, unless it must be added. Only one move of a
+ * round adds. */
 static void *on_wire(const clade__reduction *r, int i, bool takes, size_t which) {
   const clade__move *m = &r->schedule.moves[i];
   const size_t slot = (size_t)(2 * (i - r->first) + takes) * WINDOW + which % WINDOW;
@@ -244,8 +244,8 @@ static clade_status begin(clade__reduction *r, int i, bool takes) {
   return CLADE_OK;
 }
 
-/* ---- a move ---- */
-/* In the order in which they were begun, the first `most`. */
+/* ---- moves ---- */
+/* Waits for the first `most` pieces in the order in which they began. */
 static clade_status finish(clade__reduction *r, int i, bool takes, size_t most) {
   flow *f = &r->flows[2 * i + takes];
   while (f->ended < CLADE_MIN(f->begun, most)) {
@@ -266,13 +266,13 @@ static clade_status go_on(clade__reduction *r, int i, bool *done) {
   CLADE_TRY(begin(r, i, true));
   CLADE_TRY(begin(r, i, false));
   CLADE_TRY(finish(r, i, false, SIZE_MAX));
-  const bool same = m->give.from < m->take.to && m->take.from < m->give.to; /* what is being sent may not change */
+  const bool same = m->give.from < m->take.to && m->take.from < m->give.to; /* memory in transfer must not change */
   CLADE_TRY(finish(r, i, true, same ? give->ended : SIZE_MAX));
   *done = give->ended == pieces(r, &m->give) && take->ended == pieces(r, &m->take);
   return CLADE_OK;
 }
 
-/* As an all-reduce would have rounded it, on its way to others. */
+/* Rounds like an all-reduce does before it sends the result. */
 static clade_status round_own(clade__reduction *r) {
   uint16_t rounded[1024];
   for (size_t from = r->own.from, n; from < r->own.to; from += n) {

@@ -1,27 +1,26 @@
-/* Recursive halving and doubling. Ranks stand in blocks of powers of two, the largest first: 7 = 4 + 2 + 1. In a block,
- * at distance 1, 2, 4, …, each rank exchanges half of the part that is left to it with its neighbor and adds the other
- * half; so ranks are summed in pairs, as clade__sum_in_pairs does it with shares of a graph. A block hands its sums
- * to the next larger one, which adds them. All of it backward, taking what was given, spreads the sums.
+/* Recursive halving and doubling. Ranks form blocks of powers of two, largest first: 7 = 4 + 2 + 1. Within a block,
+ * at distances 1, 2, 4, …, each rank exchanges half of its remaining span with its partner and adds the other half,
+ * so that ranks are summed in pairs like shares of a graph (clade__sum_in_pairs). Each block passes its sums to the
+ * next larger block, which adds them. The same moves in reverse, overwriting, distribute the sums.
  *
- * A rank whose number has the bits abc ends with the part at place cba of its block. A place of a smaller block covers
- * several of a larger one. Ranks beyond the largest block own slots beside those of its ranks, and get them in a last
- * round. */
+ * A rank with the bits abc ends with the span at place cba of its block. A place of a smaller block covers several
+ * places of a larger one. Ranks outside the largest block own additional slots and receive them in a final round. */
 #include "comm/schedule.h"
 
 typedef struct block {
-  int first, size; /* ranks; size 0: there is none */
+  int first, size; /* ranks; size 0: no such block */
 } block;
 
-/* What one rank's part of the schedule is made from. */
+/* Input for building one rank's schedule. */
 typedef struct maker {
   clade__schedule *s;
   const clade__message *message;
   int rank, slots, round;
   block larger, own, smaller;
-  int low, high; /* places of the own block that are left to this rank */
+  int low, high; /* remaining range of places in the own block */
 } maker;
 
-static int power_below(int n) { /* the largest that is not more than n */
+static int power_below(int n) { /* the largest power of two that is at most n */
   int power = 1;
   while (power <= n / 2) power *= 2;
   return power;
@@ -38,7 +37,7 @@ static void find_blocks(maker *m, int size) {
   m->smaller = first < size ? (block){first, power_below(size - first)} : (block){0};
 }
 
-/* Of `number` below the power of two `size`, its bits in reverse. */
+/* Reverses the bits of `number`, below the power of two `size`. */
 static int reversed(int number, int size) {
   int result = 0;
   for (int bit = 1; bit < size; bit *= 2) result = 2 * result + !!(number & bit);
@@ -48,7 +47,7 @@ static int reversed(int number, int size) {
 int clade__schedule_slots(int size) { return 2 * power_below(size); }
 int clade__schedule_slot(int rank, int size) { return reversed(rank, clade__schedule_slots(size)); }
 
-/* ---- parts ---- */
+/* ---- spans ---- */
 static size_t slot_begin(const maker *m, int slot) {
   const clade__message *message = m->message;
   if (!slot) return 0;
@@ -57,7 +56,7 @@ static size_t slot_begin(const maker *m, int slot) {
   return n / places * place + n % places * place / places;
 }
 
-/* Of places of a block. */
+/* The span of places of a block. */
 static clade__span part(const maker *m, const block *b, int low, int high) {
   if (m->message->whole) return (clade__span){0, m->message->n};
   const int slots = m->slots / b->size;
@@ -65,7 +64,7 @@ static clade__span part(const maker *m, const block *b, int low, int high) {
 }
 
 static void add_move(maker *m, int peer, bool adds, clade__span give, clade__span take) {
-  if (give.from == give.to && take.from == take.to) return; /* the peer knows it as well */
+  if (give.from == give.to && take.from == take.to) return; /* the peer omits it as well */
   m->s->moves[m->s->n++] = (clade__move){peer, m->round, adds, give, take};
 }
 static void add_give(maker *m, int peer, clade__span span) { add_move(m, peer, false, span, (clade__span){0}); }
@@ -73,7 +72,7 @@ static void add_take(maker *m, int peer, bool adds, clade__span span) {
   add_move(m, peer, adds, (clade__span){0}, span);
 }
 
-/* ---- rounds of a reduction ---- */
+/* ---- reduction rounds ---- */
 static void halve(maker *m) {
   const int local = m->rank - m->own.first;
   m->low = 0;
@@ -87,11 +86,11 @@ static void halve(maker *m) {
   }
 }
 
-/* The rank at the place of the smaller block that covers this rank's. */
+/* The rank of the smaller block whose place covers this rank's. */
 static int below_me(const maker *m) {
   return m->smaller.first + reversed(m->low / (m->own.size / m->smaller.size), m->smaller.size);
 }
-/* The first place of the larger block that this rank's covers, and how many there are. */
+/* Number of places in the larger block that this rank's place covers; and the ranks at these places. */
 static int covered(const maker *m) { return m->larger.size / m->own.size; }
 static int above_me(const maker *m, int i) {
   return m->larger.first + reversed(m->low * covered(m) + i, m->larger.size);
@@ -112,7 +111,7 @@ static void give_to_larger(maker *m) {
   m->round++;
 }
 
-/* To those beyond the largest block. */
+/* Final round: slots of the ranks outside the largest block. */
 static void hand_slots(maker *m, int size) {
   const int half = m->slots / 2, other = m->rank < half ? m->rank + half : m->rank - half;
   const int slot = clade__schedule_slot(CLADE_MAX(m->rank, other), size);
@@ -124,8 +123,8 @@ static void hand_slots(maker *m, int size) {
   m->round++;
 }
 
-/* ---- the other direction ---- */
-/* Of a whole message only those need the sum that gave theirs away; one of those who have it gives it back. */
+/* ---- distribution rounds ---- */
+/* For a whole message, only ranks that gave theirs away need the sum; one of the ranks that have it returns it. */
 static void give_back(maker *m) {
   const clade__span all = {0, m->message->n};
   if (m->larger.size) add_take(m, above_me(m, 0), false, all);
@@ -148,7 +147,7 @@ static void turn_around(maker *m) {
   m->s->n = n;
 }
 
-/* ---- all-to-all: in each round ranks exchange their blocks in pairs, of which a rank may be left out ---- */
+/* ---- all-to-all: in each round ranks exchange their blocks in pairs; with an odd number one rank is idle ---- */
 static void exchange(maker *m, int size) {
   const size_t *ends = m->message->ends;
   for (m->round = 0; m->round < size; m->round++) {
@@ -158,9 +157,9 @@ static void exchange(maker *m, int size) {
   }
 }
 
-/* ---- the calls ---- */
+/* ---- interface ---- */
 clade_status clade__schedule_room(clade__schedule *s, int rank, int size) {
-  enum { HALVINGS = 31, OTHERS = 2 /* one from the smaller block, one of slots */ };
+  enum { HALVINGS = 31, OTHERS = 2 /* one with the smaller block, one for slots */ };
   maker m = {.rank = rank};
   find_blocks(&m, size);
   s->capacity = CLADE_MAX(size, 2 * (HALVINGS + OTHERS + (m.larger.size ? covered(&m) : 0)));

@@ -1,19 +1,18 @@
-/* Who sends which part of a message to whom, and in which order, so that ranks sum it. Arithmetic alone: knows nothing
- * of communicators. */
+/* Communication schedules of collectives: which part of a message each rank sends to which rank, in which order.
+ * Pure arithmetic, independent of communicators. */
 #ifndef CLADE_SRC_COMM_SCHEDULE_H
 #define CLADE_SRC_COMM_SCHEDULE_H
 
 #include "base/base.h"
 
 typedef struct clade__span {
-  size_t from, to; /* elements */
+  size_t from, to; /* in elements */
 } clade__span;
 
-/* An exchange with another rank. Those of one round go on at the same time; the next round begins when all have ended.
- */
+/* An exchange with another rank. Moves of a round are concurrent; a round begins after the previous one has ended. */
 typedef struct clade__move {
   int peer, round;
-  bool adds; /* what is taken is added to what is there; else it takes its place */
+  bool adds; /* received elements are added; otherwise they overwrite */
   clade__span give, take;
 } clade__move;
 
@@ -29,24 +28,24 @@ typedef struct clade__schedule {
   clade__move *moves;
 } clade__schedule;
 
-/* Room for whatever this rank has to do. */
+/* Allocates for any schedule of this rank. */
 clade_status clade__schedule_room(clade__schedule *s, int rank, int size);
-/* Each rank owns a slot of a message, which has the sum at the end of a reduce-scatter and what is handed to all at the
- * beginning of an all-gather. There are more slots than ranks. */
+/* Each rank owns a slot of a message: its part of the result of a reduce-scatter, and its contribution to an
+ * all-gather. There are more slots than ranks. */
 int clade__schedule_slots(int size);
 int clade__schedule_slot(int rank, int size);
 
-/* A message of n elements. `ends`: of the slots, ascending, the last one n; NULL: even parts for some of the ranks. Of
- * an all-to-all: of the blocks to each rank, and then of the blocks from each; a rank has none for itself.
- * `whole`: ranks exchange all of it, in fewer rounds (of an all-reduce alone). */
+/* A message of n elements. `ends`: ascending ends of the slots, the last one n; NULL: even division among some of
+ * the ranks; of an all-to-all the ends of the blocks to each rank, then of the blocks from each, those between a rank
+ * and itself empty on the way out. `whole`: ranks exchange the whole message in fewer rounds (all-reduce only). */
 typedef struct clade__message {
   clade__collective what;
   size_t n;
   const size_t *ends;
   bool whole;
-  clade_dtype type; /* of elements; 0: f32. Sums are of f32, i32 or i64; others, as u8, can only be gathered */
-  clade_dtype wire; /* what elements of f32 travel as; 0: f32. Of a whole message they are f32 */
-  int channel;      /* it is an all-reduce by no schedule, but by the channel of this number; 0: by one */
+  clade_dtype type; /* 0: f32. Sums support f32, i32 and i64; other types can only be gathered */
+  clade_dtype wire; /* transfer type of f32 elements; 0: f32. Whole messages use f32 */
+  int channel;      /* all-reduce by the library's channel of this number; 0: by schedule */
 } clade__message;
 void clade__schedule_fill(clade__schedule *s, int rank, int size, const clade__message *message);
 

@@ -1,15 +1,15 @@
-/* Values that one rank sends and another one receives, as stages of a pipeline do: steps of the host, of which one has
- * no output, and the other no input. A receive begins when its turn among the effects comes, and waits beside kernels.
- * What is long travels in pieces, which links take without asking the receiver. */
+/* Point-to-point transfers of values between pipeline stages: host steps, a send without output and a receive
+ * without input. A receive starts in its turn among the effects and waits beside kernels. Long values are divided
+ * into pieces that a transport can send eagerly. */
 #include <stddef.h>
 
 #include "comm/comm.h"
 #include "ir/ir.h"
 
-enum { WINDOW = 4 /* pieces on their way */ };
+enum { WINDOW = 4 /* pieces in flight */ };
 
 typedef struct attrs {
-  int32_t comm, series, peer, dtype; /* comm: its number in this process; dtype, shape: of what is received */
+  int32_t comm, series, peer, dtype; /* comm: its number in this process; dtype, shape: of the received value */
   clade_shape shape;
 } attrs;
 static const clade_attr table[] = {
@@ -24,18 +24,18 @@ static clade_status infer(clade_node *n) {
   return clade__type_check(&n->out[0], false);
 }
 
-/* ---- the step ---- */
+/* ---- host step ---- */
 typedef struct port port;
 
-/* A value on its way. */
+/* A transfer in progress. */
 typedef struct transfer {
-  struct transfer *next; /* of those that are idle */
+  struct transfer *next; /* in the list of idle transfers */
   port *port;
   const clade_host_call *call;
   int tag;
-  size_t begun, ended; /* pieces */
+  size_t begun, ended; /* in pieces */
   void *request[WINDOW];
-  double since; /* that no piece has ended */
+  double since; /* time of the last completed piece */
 } transfer;
 
 struct port {
@@ -176,9 +176,9 @@ static const clade_impl *const impls[] = {CLADE_IMPL(.name = "host", .emit = emi
   }
 static const clade_op send_op = OP("comm.send", 1, 0), receive_op = OP("comm.receive", 0, 1);
 
-/* ---- the builders ---- */
+/* ---- builders ---- */
 static clade_status fill(const clade_comm *comm, int peer, int number, attrs *a) {
-  memset(a, 0, sizeof *a); /* attributes are compared and hashed by their bytes */
+  memset(a, 0, sizeof *a); /* attributes are compared and hashed bytewise */
   if (!comm) return CLADE_FAIL(INVALID, "the communicator is NULL");
   if (peer < 0 || peer >= comm->size || peer == comm->rank)
     return CLADE_FAIL(INVALID, "the other side is rank %d, and this one rank %d of %d", peer, comm->rank, comm->size);

@@ -1,9 +1,9 @@
-/* clade-probe KEY TWIN UNIT HASH SECONDS: probes a matrix unit of a device in a process of its own, for the library,
- * which starts it where the implementation's compiler may end the process (docs/porting.md).
+/* clade-probe KEY TWIN UNIT HASH SECONDS: probes a matrix unit of a device in a separate process. The library starts
+ * it if the OpenCL compiler may abort the process (docs/porting.md).
  *
- * Nothing of OpenCL is touched here but in a fork of this process, which waits for it: so the answer is told however
- * that one ends, and within the time. It is one line on descriptor 3: "yes", "no REASON" or, where it may be another
- * one the next time, "unknown REASON". */
+ * OpenCL is used only in a fork, and the parent waits for it: so a result is reported within the time limit, however
+ * the fork ends. The result is one line on descriptor 3: "yes", "no REASON" or, if a later probe may succeed,
+ * "unknown REASON". */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,8 +30,8 @@ static void answer(const char *word, const char *reason) {
   dprintf(CLADE__CHILD_OUT, "%s%s%s\n", word, *reason ? " " : "", reason);
 }
 
-/* ---- the fork ---- */
-/* Ends by _exit: what implementations do at a process' end may fail, too. */
+/* ---- child ---- */
+/* Exits by _exit, because exit handlers of implementations may crash. */
 static void probe(const request *r) {
   static const char *const words[] = {
       [CLADE__UNIT_NO] = "no", [CLADE__UNIT_YES] = "yes", [CLADE__UNIT_UNKNOWN] = "unknown"};
@@ -45,7 +45,7 @@ static void probe(const request *r) {
   _exit(0);
 }
 
-/* ---- waiting for it ---- */
+/* ---- parent ---- */
 static void tell_end(int status) {
   char why[128];
   int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -57,7 +57,7 @@ static void tell_end(int status) {
   answer(from_outside ? "unknown" : "no", why);
 }
 
-/* `over` is closed when the fork has ended; it has said its answer itself where it ended with 0. */
+/* `over` is closed when the child ends. A child with exit status 0 has written the result itself. */
 static void supervise(const request *r, pid_t fork, int over) {
   struct pollfd wait = {.fd = over, .events = POLLIN};
   int ended, status;
@@ -75,8 +75,8 @@ static void supervise(const request *r, pid_t fork, int over) {
 
 static int run(const request *r) {
   int ends[2];
-  fcntl(CLADE__CHILD_OUT, F_SETFD, FD_CLOEXEC);   /* compilers start programs, too */
-  setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 1: no dump, not even to a program that collects them */
+  fcntl(CLADE__CHILD_OUT, F_SETFD, FD_CLOEXEC);   /* compilers start processes, too */
+  setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 1: no core dump, not even to a pipe handler */
   if (pipe2(ends, O_CLOEXEC)) return 1;
   pid_t child = fork();
   if (child < 0) return 1;
@@ -86,7 +86,7 @@ static int run(const request *r) {
   return 0;
 }
 
-/* ---- the request ---- */
+/* ---- arguments ---- */
 static const clade__unit_row *row_of(const char *name) {
   if (strcmp(clade__assembly_row.name, name) == 0) return &clade__assembly_row;
   for (int i = 0; i < CLADE_UNITS; i++)
