@@ -1,22 +1,22 @@
-/* By dynamic programming: for each number of pieces, and of items in them, the best last piece. */
+/* Dynamic programming over the number of pieces and items: finds the best last piece for each. */
 #include "parallel/balance.h"
 
 #include <math.h>
 
-/* Estimates of cost are no better: of two cuts, one with a largest piece that is 2% smaller is not worth more bytes. */
+/* Precision of cost estimates: a largest piece that is 2% smaller does not justify more communication. */
 static const double equal = 1.02;
 
 typedef struct cuts {
   int n;
-  double *sum;           /* of the costs before item i */
-  const double *bytes;   /* across a cut before item i */
-  double *best, *before; /* with the pieces so far, and with one less, by number of items */
-  int *from;             /* [piece * (n + 1) + items]: where the last piece begins */
+  double *sum;           /* prefix sums of the costs */
+  const double *bytes;   /* communication of a cut before item i */
+  double *best, *before; /* with the current number of pieces and with one less, by number of items */
+  int *from;             /* [piece * (n + 1) + items]: first item of the last piece */
 } cuts;
 
 static double cost_of(const cuts *c, int from, int to) { return c->sum[to] - c->sum[from]; }
 
-/* The cost of the largest piece, or with a limit to it the bytes that cross. */
+/* The cost of the largest piece or, under a limit for it, the bytes that cross. */
 static double value(const cuts *c, int from, int to, double limit) {
   if (limit > 0) return c->before[from] + (from ? c->bytes[from] : 0);
   return CLADE_MAX(c->before[from], cost_of(c, from, to));

@@ -1,10 +1,10 @@
-/* Which families are split: those with which a step is estimated to take least, once it fits in memory. */
+/* Chooses the axis families to split: minimizes the estimated time of a step, subject to the memory limit. */
 #include <math.h>
 
 #include "op/dims.h"
 #include "parallel/tensor.h"
 
-/* Where nobody measured. */
+/* Defaults without measurements. */
 #define LINK_SECONDS 1e-5
 #define PER_BYTE     1e-10
 #define FLOPS        1e12
@@ -12,7 +12,7 @@
 enum { STATES = 4 /* a parameter, its gradient and two moments */, PASSES = 8, PER_ELEMENT = 10, TRAINING = 3 };
 
 typedef struct cost {
-  double bytes, seconds, moved; /* that live; of a step; bytes of these that travel */
+  double bytes, seconds, moved; /* live bytes; time of a step; bytes communicated */
 } cost;
 
 typedef struct chooser {
@@ -21,11 +21,11 @@ typedef struct chooser {
   int stamp, *seen; /* by value */
   size_t n_touched;
   clade__id *touched;
-  int *before; /* by member of the largest family: what it was computed along */
+  int *before; /* by member of the largest family: its previous choice */
   cost now;
 } chooser;
 
-/* ---- what a node costs ---- */
+/* ---- cost of nodes ---- */
 static double elements(const clade_shape *shape) { return (double)clade__product(shape, 0, shape->rank); }
 
 static double node_work(const clade__tensor *t, clade__id id) {
@@ -44,7 +44,7 @@ static double node_seconds(const chooser *c, clade__id id) {
   return clade__node_along(c->t, id) ? all / c->t->ranks : all;
 }
 
-/* ---- what a value costs ---- */
+/* ---- cost of values ---- */
 static double value_bytes(const clade__tensor *t, clade__id value) {
   const clade_type *type = clade__type(t->g, value);
   return clade__bytes_of(type->dtype, clade__product(&type->shape, 0, type->shape.rank));
@@ -55,7 +55,7 @@ static double on_wire(const clade__tensor *t, clade__id value) {
   return t->how->wire && t->how->wire != CLADE_F32 && clade__type(t->g, value)->dtype == CLADE_F32 ? bytes / 2 : bytes;
 }
 
-/* Halves of all-reduces: a gather, or a sum of which each rank keeps its part. */
+/* In units of half an all-reduce: an all-gather or a reduce-scatter. */
 static void move(const chooser *c, cost *sum, double bytes, int halves) {
   const double moved = halves * bytes * (c->t->ranks - 1) / c->t->ranks;
   sum->moved += moved;
@@ -95,7 +95,7 @@ static void add_value(const chooser *c, clade__id value, cost *sum) {
   sum->bytes += value_bytes(t, value) * times / (s.held == CLADE__HELD_PART ? t->ranks : 1);
 }
 
-/* The rows' largest logits and sums are gathered, and the labels' logits added. */
+/* Cross-entropy gathers the rows' maxima and sums, and all-reduces the labels' logits. */
 static void add_node(const chooser *c, clade__id id, cost *sum) {
   const clade__dimension *d = clade__node_along(c->t, id);
   sum->seconds += node_seconds(c, id);
@@ -105,14 +105,14 @@ static void add_node(const chooser *c, clade__id id, cost *sum) {
   move(c, sum, 4 * elements(&clade__type(c->t->g, labels)->shape), 2);
 }
 
-/* ---- what a change changes ---- */
+/* ---- cost of a change ---- */
 static void touch(chooser *c, clade__id value) {
   if (c->seen[value] == c->stamp) return;
   c->seen[value] = c->stamp;
   c->touched[c->n_touched++] = value;
 }
 
-/* The node's values; of a variable that is assigned also the value that it gets, which follows it. */
+/* The node's values and, for an assigned variable, the new value, which is sliced alike. */
 static void touch_node(chooser *c, clade__id id) {
   const clade__tensor *t = c->t;
   const clade__node *n = &t->g->nodes[id];
@@ -155,7 +155,7 @@ static bool better(const chooser *c, const cost *x) {
   return x->seconds < c->now.seconds * (1 - 1e-9);
 }
 
-/* ---- choosing ---- */
+/* ---- search ---- */
 static int along_family(const clade__tensor *t, clade__id node, int family) {
   int found = CLADE__ALONG_NONE;
   for (int i = 0; i < t->work[node].n; i++) {
@@ -166,7 +166,7 @@ static int along_family(const clade__tensor *t, clade__id node, int family) {
   return found;
 }
 
-/* What a node is computed along that may not be by this family: by another one that is split. */
+/* A dimension of another split family, for a node that must not use this family. */
 static int along_other(const clade__tensor *t, clade__id node, int family) {
   for (int i = 0; i < t->work[node].n; i++) {
     const int other = t->work[node].family[i];
@@ -221,7 +221,7 @@ static void set_family(clade__tensor *t, int family, range in) {
   }
 }
 
-/* Whether it is better so; else it stays. */
+/* Splits the members of a family that are in the range; undone if that is not better. */
 static bool try_range(chooser *c, int family, range in) {
   clade__tensor *t = c->t;
   const clade__family *f = &t->families[family];
@@ -287,7 +287,7 @@ static cost whole_cost(chooser *c) {
   return sum;
 }
 
-/* Those with most work first; of equal ones the first. */
+/* Most work first; ties in order. */
 static int next_family(const clade__tensor *t, const bool *done) {
   int best = CLADE__IN_NO_FAMILY;
   for (int i = 0; i < t->n_families; i++) {
@@ -305,7 +305,7 @@ static void order_families(const clade__tensor *t, bool *done, int *order, int *
   }
 }
 
-/* What a family spares and costs by itself, beside whole computations. */
+/* Savings and cost of a family alone, relative to no splitting. */
 static void weigh(chooser *c, clade__family *f, int number) {
   clade__tensor *t = c->t;
   const clade__id *nodes = t->members + f->first_member;

@@ -1,9 +1,9 @@
-/* Cross-entropy where each rank has the logits of some classes. With the largest logit m of each rank's part of a row
- * and the sum s of exp(x - m) over it, which all ranks get,
+/* Cross-entropy with the classes distributed over ranks. From each rank's maximum m of its slice of a row, and its
+ * sum s of exp(x - m), which are gathered,
  *
- *     top = the largest m        norm = log(sum of s exp(m - top))        loss = norm + sum of target (top - x)
+ *     top = max m        norm = log(sum of s exp(m - top))        loss = norm + sum of target (top - x)
  *
- * where the last sum is over all ranks' classes. Labels that another rank has weigh nothing here. */
+ * where the last sum is over all classes of all ranks. Labels of other ranks' classes contribute 0. */
 #include <math.h>
 
 #include <clade/nn.h>
@@ -19,8 +19,8 @@ typedef struct builder {
   const clade__tensor_how *how;
   const clade__some_classes *c;
   const clade__cross_entropy_attrs *attrs;
-  clade_shape rows, row; /* those of labels; with a last axis of 1 */
-  int64_t own;           /* classes */
+  clade_shape rows, row; /* shape of the labels; with a last axis of 1 */
+  int64_t own;           /* number of own classes */
 } builder;
 
 static clade_val number(const builder *b, double value) { return clade_fill(b->g, CLADE_F32, CLADE_SCALAR, value); }
@@ -33,14 +33,14 @@ static clade_val over_last(const builder *b, clade_val x, bool largest) {
   return largest ? clade_reduce_max_(b->g, &opt) : clade_sum_(b->g, &opt);
 }
 
-/* Of each rank, [rows, 1], side by side. */
+/* Gathers a [rows, 1] value of each rank. */
 static clade_val from_all(const builder *b, clade_val x) {
   int64_t cuts[CLADE__MOST_PARTS + 1];
   for (int i = 0; i <= clade_comm_size(b->how->comm); i++) cuts[i] = i;
   return clade__comm_join(b->g, b->how->comm, CLADE_F32, x, b->rows.rank, cuts, false);
 }
 
-/* What the target weighs, times how far the largest logit is above each: this rank's part of the sum. */
+/* This rank's part of the sum of target (top - x). */
 static clade_val distance(const builder *b, clade_val x, clade_val top) {
   clade_graph *g = b->g;
   int32_t *numbers = clade__new((size_t)b->own, sizeof *numbers);
@@ -56,7 +56,7 @@ static clade_val distance(const builder *b, clade_val x, clade_val top) {
   return sum;
 }
 
-/* NaN where a label names no class, nothing where it is ignored. */
+/* NaN for labels outside of all classes, 0 for ignored ones. */
 static clade_val judged(const builder *b, clade_val loss) {
   clade_graph *g = b->g;
   const clade_val labels = b->c->labels;

@@ -1,7 +1,7 @@
-/* A stage's part of a step of training: the nodes of its pieces, in the order of 1F1B (cut_order.c), and sends and
- * receives of the values that cross. A value is sent from where it is made to each stage that uses it, once. What
- * depends on constants and scalars that are no parameters alone, as the learning rate does, is computed by all that use
- * it, and so is what these scalars are assigned. */
+/* Extracts a pipeline stage's part of a training step: the nodes of its pieces in the order of 1F1B (cut_order.c),
+ * and sends and receives for values that cross stages. A value is sent once from its producer to each stage that
+ * uses it. Nodes that depend only on constants and non-parameter scalars, such as the learning rate, are computed by
+ * every stage that uses them, as are assignments to these scalars. */
 #include "parallel/cut.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "comm/parts.h"
 
-/* ---- what stages have without others ---- */
+/* ---- nodes that every stage can compute ---- */
 static bool computes_anywhere(const clade__cut *c, const clade__node *n) {
   if (n->op->flags & CLADE_OP_EFFECT) return false;
   for (int i = 0; i < n->n_in; i++) {
@@ -19,7 +19,7 @@ static bool computes_anywhere(const clade__cut *c, const clade__node *n) {
   return true;
 }
 
-/* Variables may stop being so by what they are assigned, and what depends on them then. */
+/* Variables may lose that property through their assigned values, and so may their dependents. */
 static void find_anywhere(clade__cut *c) {
   const clade_graph *g = c->g;
   for (size_t i = 0; i < g->variables.count; i++) {
@@ -42,11 +42,11 @@ static void find_anywhere(clade__cut *c) {
       moved = true;
     }
   }
-  for (clade__id id = 1; id < g->n_nodes; id++) /* an assignment is where its variable is */
+  for (clade__id id = 1; id < g->n_nodes; id++) /* an assignment is on the stage of its variable */
     if (g->nodes[id].op == &clade__op_assign) c->anywhere[id] = c->anywhere[clade__cut_maker(c, g->nodes[id].in[0])];
 }
 
-/* ---- what each stage wants ---- */
+/* ---- nodes needed by each stage ---- */
 static bool *cell(const clade__cut *c, bool *of, clade__id id, int stage) {
   return &of[(size_t)id * (size_t)c->grid->pipeline + (size_t)stage];
 }
@@ -59,7 +59,7 @@ static bool want(clade__cut *c, clade__id value, int stage) {
   return true;
 }
 
-/* Whether the stage computes it whoever wants it. */
+/* Whether the stage computes the node even if no other node of the stage needs it. */
 static bool is_root(const clade__cut *c, clade__id id, int stage) {
   const clade__node *n = &c->g->nodes[id];
   if (n->op == &clade__op_assign && c->anywhere[id] && *cell(c, c->computed, clade__cut_maker(c, n->in[0]), stage))
@@ -84,11 +84,11 @@ static void find_wanted(clade__cut *c) {
 }
 
 /* ---- messages ---- */
-/* A step of a stage: a node, or a message of a value. */
+/* An element of a stage's order: a node, or a message. */
 typedef struct item {
   clade__when when;
   enum { RECEIVE, NODE, SEND } kind;
-  clade__id value; /* messages */
+  clade__id value; /* of messages */
   int other, number;
 } item;
 
@@ -108,7 +108,7 @@ static bool crosses(const clade__cut *c, clade__id value, int stage) {
   return *cell(c, c->wanted, value, stage) && !c->anywhere[maker] && clade__cut_stage(c, maker) != stage;
 }
 
-/* By value: when the stage uses it first. */
+/* By value: its first use on the stage. */
 static clade_status find_used(clade__cut *c, int stage, double **out) {
   double *used = *out = clade__arena_new(&c->arena, c->g->n_values * sizeof *used);
   if (!used) return CLADE_NO_MEMORY;
@@ -124,7 +124,7 @@ static clade_status find_used(clade__cut *c, int stage, double **out) {
   return CLADE_OK;
 }
 
-/* Messages between two stages have the same numbers on all, which count them alike. *n: of numbers. */
+/* Message numbers between two stages agree, since all stages count alike. *n: numbers used. */
 static clade_status list_messages(clade__cut *c, int stage, const double *used, int *n, list *l) {
   const size_t stages = (size_t)c->grid->pipeline;
   int *count = clade__arena_new(&c->arena, stages * stages * sizeof *count);
@@ -153,7 +153,7 @@ static clade_status list_nodes(clade__cut *c, int stage, list *l) {
   for (clade__id id = 1; id < c->g->n_nodes; id++) {
     const clade__node *n = &c->g->nodes[id];
     if (n->op == &clade__op_transfer || !*cell(c, c->computed, id, stage)) continue;
-    if (!clade__is_source(n->op) && c->anywhere[id] && n->op != &clade__op_assign) continue; /* where it is used */
+    if (!clade__is_source(n->op) && c->anywhere[id] && n->op != &clade__op_assign) continue; /* computed where used */
     if (n->op == &clade__op_constant) continue;
     item one = {.when = c->when[id], .kind = NODE};
     if (n->op == &clade__op_assign) one.when = (clade__when){c->passes.end, id, id};
@@ -170,8 +170,8 @@ static int compare(const void *a, const void *b) {
   return x->number - y->number;
 }
 
-/* ---- the stage's graph ---- */
-/* Here, with what it needs that each stage computes for itself. */
+/* ---- graph of the stage ---- */
+/* Adds the node, after the replicated nodes that it needs. */
 static clade_status build(const clade__cut *c, clade__id id, clade_graph *g, clade__id *map) {
   const clade__node *n = &c->g->nodes[id];
   for (int i = 0; i < n->n_in; i++) {
@@ -196,7 +196,7 @@ static clade_status message(const clade__cut *c, const item *one, clade_comm *co
   return clade_graph_status(g);
 }
 
-/* Those whose nodes are here; a variable's value may have come from elsewhere. */
+/* Ports whose nodes are on this stage; a variable's new value may come from another stage. */
 static clade_status add_sources(const clade__ports *from, const clade_op *op, const clade__id *map, clade_graph *g,
                                 clade__ports *to) {
   for (size_t i = 0; i < from->count; i++) {
@@ -247,7 +247,7 @@ static clade_status fill(clade__cut *c, clade_comm *comm, clade_graph *g, list *
   return clade_graph_status(g);
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 static clade_status check(const clade__cut *c, const clade_comm *comm) {
   const int pieces = c->grid->pipeline * c->grid->interleave;
   if (clade_comm_size(comm) != c->grid->pipeline)

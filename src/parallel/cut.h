@@ -1,13 +1,13 @@
-/* What cutting a step of training into stages goes by (cut.c), and when its nodes come (cut_order.c). */
+/* State for extracting pipeline stages (cut.c) and the position of nodes in the order (cut_order.c). */
 #ifndef CLADE_PARALLEL_CUT_H
 #define CLADE_PARALLEL_CUT_H
 
 #include "parallel/passes.h"
 
-/* When a node comes. All stages go by one order of the whole graph's nodes, in which each comes behind its operands. */
+/* Position of a node. All stages use one topological order of the whole graph. */
 typedef struct clade__when {
-  double time;   /* of the passes */
-  clade__id pos; /* within it: behind the node of this number */
+  double time;   /* in the pipeline's ideal schedule */
+  clade__id pos; /* ties: behind the node of this number */
   clade__id node;
 } clade__when;
 
@@ -16,8 +16,8 @@ typedef struct clade__cut {
   const clade__grid *grid;
   clade__arena arena;
   clade__passes passes;
-  clade__id *origin; /* by value: what transfers brought it from */
-  bool *anywhere;    /* by node: each stage that needs it has or computes it */
+  clade__id *origin; /* by value: source of its transfers */
+  bool *anywhere;    /* by node: every stage that needs it has or computes it */
   bool *wanted;      /* [value * stages + stage] */
   bool *computed;    /* [node * stages + stage] */
   clade__when *when; /* by node */
@@ -31,7 +31,7 @@ static inline clade__id clade__cut_maker(const clade__cut *c, clade__id value) {
 }
 
 clade_status clade__cut_order(clade__cut *c);
-/* When the stage posts the receive of what a node there uses at this time. */
+/* When the stage posts the receive for a value that it uses at time `used`. */
 double clade__cut_posted(const clade__cut *c, int stage, double used);
 int clade__cut_compare(const clade__when *a, const clade__when *b);
 

@@ -1,19 +1,18 @@
-/* The order of a pipeline's nodes. Each has a time: that of its pass, the forward or backward pass of a micro-batch
- * through a piece of the model, in an ideal pipeline (passes.h); or later, where an operand is later: sums over
- * micro-batches come with the last of what they sum, updates behind all passes. Nodes are ordered by time, and within
- * it as they were built, but for sums and effects, which come directly behind their last operand: few gradients live
- * then, and what travels is on its way soon.
+/* The order of nodes in a pipeline. Each node has a time: that of its pass (the forward or backward pass of a
+ * micro-batch through a piece) in an ideal pipeline (passes.h), or of its latest operand if that is later. So sums
+ * over micro-batches come with their last operand, and updates after all passes. Nodes are ordered by time, then in
+ * graph order; sums and effects directly follow their last operand, which keeps few gradients alive and sends values
+ * early.
  *
- * No stages wait for one another in a circle: this is one order of the nodes of all stages together, and each stage
- * computes its own in it. Of all nodes that are not done yet take the first. Its operands come before it, so they are
- * done, and those of other stages were sent: a send is an effect directly behind the node whose value it takes. Effects
- * of a stage begin in this order too, so those before the send are sends of what is done, sums over data ranks of what
- * is done, and receives; and none of them waits for another to end, as receives are posted and sends are buffered. So
- * the first node can be computed. Sums over data ranks wait for the same stage of other pipelines alone, which have the
- * same order. */
+ * Deadlock freedom: this is one total order for all stages, and each stage follows it. Consider the first unfinished
+ * node. Its operands precede it, so they are finished, and operands from other stages have been sent, because a send
+ * is an effect directly behind the node that it sends. Effects of a stage also begin in this order, so before that
+ * send come only sends and sums over data ranks of finished values, and receives. None of these blocks another,
+ * since receives are posted and sends are buffered. Hence the first node can run. Sums over data ranks involve only
+ * the same stage of other pipelines, which has the same order. */
 #include "parallel/cut.h"
 
-/* The last node that autodiff made: sums of parameters' gradients, which have marks, come last. */
+/* The last node made by autodiff; sums of parameter gradients are marked and come last. */
 static clade__id last_derivative(const clade_graph *g) {
   clade__id last = 0;
   for (clade__id id = 1; id < g->n_nodes; id++) {
@@ -34,7 +33,7 @@ int clade__cut_compare(const clade__when *a, const clade__when *b) {
   return a->node < b->node ? -1 : a->node > b->node;
 }
 
-/* The end of what runs on the stage at this time: what is computed in a pass is sent at its end at the latest. */
+/* End of the pass active on the stage at this time: results of a pass are sent by then. */
 static double sent_by(const clade__cut *c, int stage, double time) {
   const int at = clade__passes_begun(&c->passes, stage, time);
   return at < 0 ? time : CLADE_MAX(time, c->passes.at[stage * c->passes.each + at].end);
@@ -47,7 +46,7 @@ double clade__cut_posted(const clade__cut *c, int stage, double used) {
 
 static bool is_effect(const clade__node *n) { return n->op->flags & CLADE_OP_EFFECT && n->op != &clade__op_assign; }
 
-/* Sums of gradients, of which no node is the reason, have operands that derive something. */
+/* Sums of gradients have no originating node, but operands that do. */
 static void find_sums(const clade__cut *c, clade__id last, bool *derived, bool *sums) {
   for (clade__id id = 1; id <= last; id++) {
     const clade__node *n = &c->g->nodes[id];
@@ -58,14 +57,14 @@ static void find_sums(const clade__cut *c, clade__id last, bool *derived, bool *
   }
 }
 
-/* When a value is on the stage. */
+/* When a value is available on the stage. */
 static double arrives(const clade__cut *c, clade__id maker, int stage) {
   const int from = clade__cut_stage(c, maker);
   if (c->anywhere[maker] || c->g->nodes[maker].op == &clade__op_variable) return 0;
   return from == stage ? c->when[maker].time : sent_by(c, from, c->when[maker].time);
 }
 
-/* `own`: when its pass begins. `behind`: it follows its last operand. */
+/* `own`: start of its pass. `behind`: placed directly after its last operand. */
 static void place(clade__cut *c, clade__id id, double own, bool behind) {
   const clade__node *n = &c->g->nodes[id];
   clade__when when = {.time = own, .pos = behind ? 0 : id, .node = id};

@@ -1,7 +1,7 @@
-/* Families of axes: those that lie along one dimension of some node are joined, over the whole graph. */
+/* Axis families: union-find that joins all axes along a common dimension of any node. */
 #include "parallel/tensor.h"
 
-/* ---- sets of axes ---- */
+/* ---- union-find of axes ---- */
 typedef struct sets {
   clade__tensor *t;
   size_t n, *parent;
@@ -26,7 +26,7 @@ static size_t place_of(const clade__tensor *t, const clade__node *n, const clade
   return t->first[value_of(n, a->a)] + a->axis;
 }
 
-/* A dimension that has fewer blocks than there are ranks is not split, and joins nothing. */
+/* A dimension with fewer blocks than ranks is not split and joins nothing. */
 static bool counts(const clade__tensor *t, const clade__dimension *d) { return d->size >= t->ranks && d->n_along; }
 
 static void join_node(const sets *s, clade__id node) {
@@ -38,7 +38,7 @@ static void join_node(const sets *s, clade__id node) {
   }
 }
 
-/* ---- what is known of the graph ---- */
+/* ---- collecting axes ---- */
 static clade_status count_axes(clade__tensor *t, sets *s) {
   const clade_graph *g = t->g;
   char text[640];
@@ -112,7 +112,7 @@ static bool is_variable(const clade_graph *g, clade__id value) {
   return g->nodes[g->values[value].node].op == &clade__op_variable;
 }
 
-/* What a family is called by, and whether it is asked for. */
+/* Name of a family, and whether the user requested it. */
 static void describe(clade__tensor *t, clade__id value) {
   const clade_graph *g = t->g;
   for (int axis = 0; axis < clade__type(g, value)->shape.rank; axis++) {
@@ -145,7 +145,7 @@ static clade_status number_families(const sets *s) {
   return status;
 }
 
-/* Families of too few blocks are none. */
+/* Removes families with too few blocks. */
 static void drop_small(clade__tensor *t) {
   for (clade__id id = 1; id < t->g->n_nodes; id++)
     for (int i = 0; i < t->work[id].n; i++) {
@@ -170,7 +170,7 @@ static clade_status check_marks(const clade__tensor *t) {
 static bool has_family(const clade__work *w, int i) {
   if (w->family[i] == CLADE__IN_NO_FAMILY) return false;
   for (int k = 0; k < i; k++)
-    if (w->family[k] == w->family[i]) return false; /* counted already */
+    if (w->family[k] == w->family[i]) return false; /* counted before */
   return true;
 }
 
@@ -248,7 +248,7 @@ int64_t clade__family_cut(const clade__tensor *t, int family, int64_t length, in
   return (blocks / t->ranks * rank + CLADE_MIN(rank, more)) * (length / blocks);
 }
 
-/* ---- how values come and are needed ---- */
+/* ---- representation of values ---- */
 clade__need clade__need_of(const clade__tensor *t, clade__id node, int operand, int *axis) {
   const clade__node *n = &t->g->nodes[node];
   const clade__dimension *d = clade__node_along(t, node);
@@ -286,7 +286,7 @@ static clade__state state_like(const clade__tensor *t, clade__id value) {
   return (clade__state){CLADE__HELD_PART, variables->at[index].part.axis};
 }
 
-/* A variable has the part that is used first. */
+/* A variable is sliced as its first user needs it. */
 static clade__state variable_state(const clade__tensor *t, clade__id value) {
   if (t->how->like) return state_like(t, value);
   for (size_t i = t->first_use[value]; i < t->first_use[value + 1]; i++) {

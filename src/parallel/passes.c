@@ -1,16 +1,16 @@
-/* The order of passes: 1F1B (Narayanan et al., PipeDream-Flush) and interleaved 1F1B (Megatron-LM).
+/* Pipeline schedules: 1F1B (Narayanan et al., PipeDream-Flush) and interleaved 1F1B (Megatron-LM).
  *
- * A stage of P does as many forward passes as there are stages behind it, then a forward and a backward pass in turn,
- * then the backward passes that are left: so it holds the activations of at most P - stage micro-batches. With V pieces
- * a stage does P micro-batches by one piece, then the same by its next one, and begins with (V - 1) P + 2 (P - 1 -
- * stage) forward passes. Where the micro-batches are no multiple of P, those missing are left out of the order: what
- * stays waits for no more than before. */
+ * A stage of P first runs one forward pass per stage behind it, then alternates forward and backward passes, then
+ * the remaining backward passes: so it holds activations of at most P - stage micro-batches. With V pieces, a stage
+ * runs P micro-batches through one piece, then through the next, and begins with (V - 1) P + 2 (P - 1 - stage)
+ * forward passes. If the number of micro-batches is no multiple of P, the missing ones are removed from the order;
+ * the remaining passes depend on nothing new. */
 #include "parallel/passes.h"
 
 typedef struct order {
   const clade__grid *grid;
   int stage;
-  int padded; /* micro-batches, with those that are left out */
+  int padded; /* micro-batches, rounded up */
   clade__pass *at;
   int n;
 } order;
@@ -45,7 +45,7 @@ const clade__pass *clade__passes_find(const clade__passes *p, int stages, int sh
   return &p->at[piece % stages * p->each + p->place[number_of(p, share, piece, backward)]];
 }
 
-/* The pass of the same micro-batch that comes before; NULL: the first forward pass. */
+/* The preceding pass of the same micro-batch; NULL: the first forward pass. */
 static const clade__pass *before(const clade__passes *p, int stages, const clade__pass *pass) {
   const int last = p->pieces - 1;
   if (!pass->backward) return pass->piece ? clade__passes_find(p, stages, pass->share, pass->piece - 1, false) : NULL;
@@ -53,7 +53,7 @@ static const clade__pass *before(const clade__passes *p, int stages, const clade
   return clade__passes_find(p, stages, pass->share, pass->piece + 1, true);
 }
 
-/* From *done on, as far as others' times are known. */
+/* Schedules the stage's passes from *done on, as far as their predecessors' times are known. */
 static bool advance(clade__passes *p, int stages, int stage, int *done) {
   const int first = *done;
   for (; *done < p->each; (*done)++) {
@@ -81,7 +81,7 @@ static clade_status find_times(clade__passes *p, int stages) {
   return whole ? CLADE_OK : CLADE_FAIL(INTERNAL, "passes of a pipeline wait for one another");
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 clade_status clade__passes_new(const clade__grid *grid, clade__passes *out) {
   const int stages = grid->pipeline, each = grid->interleave;
   *out =
@@ -105,7 +105,7 @@ void clade__passes_free(clade__passes *passes) {
 }
 
 int clade__passes_begun(const clade__passes *p, int stage, double time) {
-  int low = 0, high = p->each; /* those below `low` have begun, those from `high` on have not */
+  int low = 0, high = p->each; /* binary search: passes below `low` have begun, those from `high` on have not */
   while (low < high) {
     const int middle = (low + high) / 2;
     if (p->at[stage * p->each + middle].start <= time)

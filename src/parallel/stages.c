@@ -1,14 +1,15 @@
-/* Which piece of a pipeline each node of a forward graph is in. A micro-batch is cut in the order of its nodes, into
- * pieces of about equal cost, or as the user has placed it; each other one is cut likewise. What joins micro-batches,
- * as their mean loss does, is in the last piece. Variables are where they are used first; a parameter that another
- * piece uses too gets there by a transfer, which all micro-batches share, so that its gradient comes back once. */
+/* Assigns the nodes of a forward graph to pipeline pieces. A micro-batch is divided in graph order into pieces of
+ * about equal cost, or as the user placed it; the other micro-batches are divided alike. Nodes that join
+ * micro-batches, such as the mean loss, are in the last piece. Variables are in the piece of their first use; if
+ * other pieces use a parameter, a transfer shared by all micro-batches brings it there, so that its gradient returns
+ * once. */
 #include <stdio.h>
 
 #include "op/op.h"
 #include "parallel/balance.h"
 #include "parallel/parallel.h"
 
-typedef struct lent { /* a parameter in another piece than its own */
+typedef struct lent { /* a parameter used outside of its piece */
   clade__id value, there;
   int piece;
 } lent;
@@ -17,13 +18,13 @@ typedef struct stages {
   const clade_graph *g;
   const clade__grid *grid;
   int pieces;
-  double flops, bytes;  /* a second */
-  int *piece;           /* by node; -1: not known yet */
-  int *place;           /* by node: which one of its share; -1: a source, an assignment, or free */
-  bool *free;           /* by node: depends on constants and scalars alone, so that any piece may compute it */
-  clade__id *first;     /* by place: the first share's node */
-  int n;                /* places that all shares have */
-  double *cost, *cross; /* by place; cross: bytes across a cut before it */
+  double flops, bytes;  /* per second */
+  int *piece;           /* by node; -1: undetermined */
+  int *place;           /* by node: position within its micro-batch; -1: source, assignment or free node */
+  bool *free;           /* by node: depends only on constants and scalars, so any piece can compute it */
+  clade__id *first;     /* by position: the first micro-batch's node */
+  int n;                /* number of positions common to all micro-batches */
+  double *cost, *cross; /* by position; cross: communication of a cut before it */
   lent *lent;
   size_t n_lent, lent_capacity;
 } stages;
@@ -37,7 +38,7 @@ static const char *name_of(const clade__node *n, char text[160]) {
 }
 
 /* ---- micro-batches ---- */
-/* Layers may count for all micro-batches in the first one, as dropout does. */
+/* Scalars updated in the first micro-batch may serve all, as for dropout. */
 static void find_free(stages *s) {
   for (size_t i = 0; i < s->g->variables.count; i++) {
     const clade__port *port = &s->g->variables.at[i];
@@ -103,7 +104,7 @@ static clade_status find_places(stages *s) {
 }
 
 /* ---- costs ---- */
-/* Forward, and what its derivatives will take, by each operand that has one. */
+/* Forward cost plus that of the derivatives, one per operand that needs one. */
 static double seconds_of(const stages *s, clade__id id, const bool *learns) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
@@ -120,7 +121,7 @@ static double seconds_of(const stages *s, clade__id id, const bool *learns) {
   return CLADE_MAX(passes * clade__node_flops(&view) / s->flops, passes * bytes / s->bytes);
 }
 
-/* learns: by value, whether it depends on a parameter. */
+/* learns: by value, depends on a parameter. */
 static void find_costs(stages *s, bool *learns, int *last) {
   for (size_t i = 0; i < s->g->variables.count; i++)
     learns[s->g->variables.at[i].value] = s->g->variables.at[i].parameter;
@@ -129,7 +130,7 @@ static void find_costs(stages *s, bool *learns, int *last) {
     bool learn = false;
     for (int i = 0; i < n->n_in; i++) {
       learn |= learns[n->in[i]];
-      if (s->place[id] >= 0) /* what joins shares comes behind all others */
+      if (s->place[id] >= 0) /* nodes that join micro-batches come last */
         last[n->in[i]] = CLADE_MAX(last[n->in[i]], CLADE_MIN(s->place[id], s->n - 1));
     }
     for (int i = 0; i < n->n_out && n->n_in; i++) learns[n->first_out + (clade__id)i] = learn;
@@ -156,7 +157,7 @@ static clade_status weigh(stages *s) {
   return status;
 }
 
-/* ---- pieces of nodes ---- */
+/* ---- pieces ---- */
 static bool is_placed(const stages *s) {
   for (clade__id id = 1; id < s->g->n_nodes; id++)
     if (s->g->nodes[id].device) return true;
@@ -201,7 +202,8 @@ static clade_status cut(stages *s) {
   return status;
 }
 
-/* Sources, and what is free, are with their first user, assignments with their variable. Users come behind. */
+/* Sources and free nodes belong to their first user, assignments to their variable. Runs backward, since users come
+ * later. */
 static void settle(stages *s, bool placed) {
   for (clade__id id = (clade__id)s->g->n_nodes; id-- > 1;) {
     const clade__node *n = &s->g->nodes[id];
@@ -216,7 +218,7 @@ static void settle(stages *s, bool placed) {
   }
 }
 
-/* ---- the copy ---- */
+/* ---- copying the graph ---- */
 static lent *find_lent(const stages *s, clade__id value, int piece) {
   for (size_t i = 0; i < s->n_lent; i++)
     if (s->lent[i].value == value && s->lent[i].piece == piece) return &s->lent[i];
@@ -271,8 +273,8 @@ static clade_status copy(void *user, const clade_graph *old, clade__id id, clade
   return n->op == &clade__op_variable ? lend(s, n->first_out, g, made->first_out) : CLADE_OK;
 }
 
-/* ---- what is told ---- */
-/* "conv1" of "conv1.weight", of a node that has parameters; else the op. */
+/* ---- explanation ---- */
+/* The layer name, "conv1" for "conv1.weight", of a node with parameters; else the op. */
 static void tell_layer(const stages *s, clade__id id, clade__text *text) {
   const clade__node *n = &s->g->nodes[id];
   const char *name = n->op->name;
@@ -295,7 +297,7 @@ static bool has_variable(const stages *s, clade__id id) {
   return false;
 }
 
-/* By the layers that have variables, as far as there are some. */
+/* Describes a piece by its first and last layers with variables. */
 static void tell_piece(const stages *s, int piece, double all, clade__text *text) {
   clade__id first = 0, last = 0;
   double cost = 0, cross = 0;
@@ -331,7 +333,7 @@ static void tell(const stages *s, bool placed, clade__text *text) {
                     s->lent[i].piece);
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 static clade_status allocate(stages *s) {
   const size_t n = s->g->n_nodes;
   s->piece = clade__new(2 * n, sizeof *s->piece);
@@ -360,7 +362,7 @@ static clade_status assign(stages *s, clade_graph **out, clade__text *explain) {
 
 clade_status clade__stages_assign(const clade_graph *forward, const clade__grid *grid, double flops, clade_graph **out,
                                   clade__text *explain) {
-  enum { FLOPS_A_BYTE = 10 }; /* of devices in general */
+  enum { FLOPS_A_BYTE = 10 }; /* typical of devices */
   stages s = {.g = forward, .grid = grid, .pieces = grid->pipeline * grid->interleave};
   *out = NULL;
   s.flops = flops > 0 ? flops : 1e12;
@@ -375,7 +377,7 @@ clade_status clade__stages_assign(const clade_graph *forward, const clade__grid 
   return status;
 }
 
-/* ---- a graph that follows another one ---- */
+/* ---- placement like another graph ---- */
 static int piece_of(const clade_graph *laid, const char *name) {
   size_t index;
   if (!clade__map_get(&laid->variables.by_name, clade__hash_bytes(name, strlen(name)), &index)) return 0;
@@ -394,7 +396,7 @@ void clade__stages_follow(const clade_graph *laid, clade_graph *g) {
     }
     n->device = piece;
   }
-  for (clade__id id = (clade__id)g->n_nodes; id-- > 1;) /* other sources are with their first user */
+  for (clade__id id = (clade__id)g->n_nodes; id-- > 1;) /* other sources belong to their first user */
     for (int i = 0; i < g->nodes[id].n_in; i++) {
       clade__node *from = &g->nodes[g->values[g->nodes[id].in[i]].node];
       if (clade__is_source(from->op) && from->op != &clade__op_variable) from->device = g->nodes[id].device;

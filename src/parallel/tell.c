@@ -1,4 +1,4 @@
-/* What `--explain` prints of tensor parallelism: families, and what moves. */
+/* Prints the explanation of tensor parallelism: families and communication. */
 #include <inttypes.h>
 
 #include "parallel/tensor.h"

@@ -1,4 +1,5 @@
-/* One rank's part of a forward graph: nodes computed along what was chosen for them, with what moves between. */
+/* Builds one rank's part of a forward graph: nodes computed along their chosen dimension, and communication between
+ * them. */
 #include "parallel/tensor.h"
 
 #include <inttypes.h>
@@ -9,9 +10,9 @@
 #include "comm/wire.h"
 #include "op/op.h"
 
-/* A value of the whole graph, in the new one; 0: not there yet. */
+/* Versions of a value in the new graph; 0: not built. */
 typedef struct place {
-  clade__id made; /* as its state says */
+  clade__id made; /* in the representation of its state */
   clade__id whole, shared, part[CLADE_MAX_RANK];
   clade__needs needs;
   clade__state state;
@@ -21,10 +22,10 @@ typedef struct rewriter {
   clade__tensor *t;
   clade_graph *g;
   place *at;      /* by value */
-  clade__id *map; /* by value: for copies */
+  clade__id *map; /* by value, for copying nodes */
   clade__text *explain;
   clade_dtype wire;
-  clade__id assigned; /* of the node that is rewritten */
+  clade__id assigned; /* of the node being rewritten */
 } rewriter;
 
 static clade_val val(const rewriter *r, clade__id id) { return clade__graph_val(r->g, id); }
@@ -35,21 +36,21 @@ static clade_status take(const rewriter *r, clade_val v, clade__id *id) {
   return clade_graph_status(r->g);
 }
 
-/* ---- moves ---- */
+/* ---- communication ---- */
 static void cuts_of(const rewriter *r, clade__id value, int axis, int64_t *cuts) {
   const clade__tensor *t = r->t;
   const int64_t length = clade__type(t->g, value)->shape.dim[axis];
   for (int i = 0; i <= t->ranks; i++) cuts[i] = clade__family_cut(t, clade__axis_family(t, value, axis), length, i);
 }
 
-/* What moves belongs to where the value comes from. */
+/* Communication nodes inherit device and share of the value's producer. */
 static void stand(const rewriter *r, clade__id value) {
   const clade__node *n = &r->t->g->nodes[r->t->g->values[value].node];
   r->g->device = n->device;
   r->g->share = n->share;
 }
 
-/* Whole numbers travel as they are. */
+/* Integers are transferred unchanged. */
 static clade_dtype wire_of(const rewriter *r, clade__id value) {
   return clade__is_float(clade__type(r->t->g, value)->dtype) ? r->wire : CLADE_F32;
 }
@@ -88,7 +89,8 @@ static bool is_constant(const rewriter *r, clade__id value) {
   return r->t->g->nodes[r->t->g->values[value].node].op == &clade__op_constant;
 }
 
-/* For a computation in parts. Only parts that nobody needs as a whole are joined for it. */
+/* The value as a replicated operand of a sliced computation. Slices are gathered for this only if no other user
+ * needs the whole value. */
 static clade_status shared_of(const rewriter *r, clade__id value, clade__id *id) {
   place *p = &r->at[value];
   if (is_constant(r, value)) return whole_of(r, value, id);
@@ -107,7 +109,7 @@ static clade_status shared_of(const rewriter *r, clade__id value, clade__id *id)
   return CLADE_OK;
 }
 
-/* The same bytes for all elements: a shorter constant. */
+/* A fill can be shortened instead of sliced. */
 static clade_status constant_part(const rewriter *r, clade__id value, int axis, const int64_t *cuts, clade__id *id) {
   const clade__tensor *t = r->t;
   const clade__node *n = &t->g->nodes[t->g->values[value].node];
@@ -118,7 +120,7 @@ static clade_status constant_part(const rewriter *r, clade__id value, int axis, 
   return CLADE_OK;
 }
 
-/* What has no derivative is only cut. */
+/* Values without a derivative are sliced without communication. */
 static clade_val sliced(const rewriter *r, clade__id value, clade__id whole, int axis, const int64_t *cuts) {
   clade_shape begin = {.rank = clade__type(r->t->g, value)->shape.rank}, size = clade__type(r->t->g, value)->shape;
   begin.dim[axis] = cuts[r->t->rank];
@@ -224,7 +226,7 @@ static clade_val filled(const rewriter *r, const clade_type *type, double value)
   return clade_fill(r->g, type->dtype, type->shape, value);
 }
 
-/* Numbers count from where the part begins; what is added once is zeros. */
+/* Index operands become relative to the slice's beginning; operands that are added once are replaced by zeros. */
 static clade_status adjust(const rewriter *r, const clade__node *n, const clade__dimension *d, extent e,
                            clade__id *in) {
   for (int i = 0; i < n->n_in; i++) {
@@ -236,7 +238,7 @@ static clade_status adjust(const rewriter *r, const clade__node *n, const clade_
   return CLADE_OK;
 }
 
-/* A mean counts by its length; what was left out of a sum comes to it. */
+/* Completes partial results: scales means by the slice's length, and adds operands that must be added once. */
 static clade_status finish(rewriter *r, clade__id id, const clade__dimension *d, extent e, clade__id first) {
   const clade__node *n = &r->t->g->nodes[id];
   for (int i = 0; i < n->n_out; i++) {
@@ -324,7 +326,7 @@ static clade_status add_whole(rewriter *r, clade__id id, const clade__id *in) {
   return CLADE_OK;
 }
 
-/* Of gradients' types (mixed precision); and what is at hand as it was made. */
+/* Keeps the marks for mixed precision, and records the result under its representation. */
 static void settle(rewriter *r, clade__id id) {
   const clade__node *n = &r->t->g->nodes[id];
   for (int i = 0; i < n->n_out; i++) {
