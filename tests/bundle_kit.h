@@ -1,5 +1,5 @@
-/* Binaries as vendors' tools make them, with nothing in them that computes: for what reads bundles, and for a runtime
- * that computes nothing. */
+/* Creates binaries in the formats of vendors' tools, without working code, for tests of bundle readers and of
+ * runtimes that compute nothing. */
 #ifndef BUNDLE_KIT_H
 #define BUNDLE_KIT_H
 
@@ -17,7 +17,7 @@ static inline void kit_number(clade__text *to, uint64_t value, size_t bytes) {
 static inline void kit_zeros(clade__text *to, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) clade__text_add_bytes(to, "", 1);
 }
-/* A text in an array of so many bytes. */
+/* A string in a fixed-size array. */
 static inline void kit_array(clade__text *to, const char *text, size_t bytes) {
   clade__text_add_bytes(to, text, strlen(text));
   kit_zeros(to, bytes - strlen(text));
@@ -29,7 +29,7 @@ static inline void kit_set(clade__text *in, size_t at, uint64_t value, size_t by
 #define KIT_VBNV  "xilinx_u250_gen3x16_xdma_4_1_202210_1"
 #define KIT_BOARD "pac_a10"
 
-/* ---- kernels, and what vendors' tools tell of them ---- */
+/* ---- kernels and their description by vendors' tools ---- */
 static clade__bundle_argument kit_arguments[] = {{"global char *", "a", CLADE__READ},
                                                  {"global char *", "b", CLADE__WRITE}};
 static const char *kit_banks[] = {"DDR[0]"};
@@ -46,7 +46,7 @@ static clade__bundle_kernel kit_kernels[] = {
     {.name = "relu_f32", .arguments = kit_arguments, .n_arguments = 2, .work_group = {1, 1, 1}, .compute_units = 1}};
 
 static inline bool kit_is_tensor(const clade__bundle_argument *a) { return a->access != CLADE__VALUE; }
-/* Where the registers of unit i begin. */
+/* Base address of unit i's registers. */
 static inline unsigned kit_base(size_t i) { return 0x800000u + 0x10000u * (unsigned)i; }
 
 static inline void kit_xml_argument(clade__text *to, const clade__bundle_argument *a, size_t id) {
@@ -81,7 +81,7 @@ typedef struct kit_section {
   clade__text bytes;
 } kit_section;
 
-/* A unit for each kernel, each tensor of which lies in the one memory. */
+/* One compute unit per kernel; all tensors are in the single memory bank. */
 static inline void kit_units(const clade__bundle_kernel *kernels, size_t n, clade__text *units,
                              clade__text *connections) {
   uint64_t connected = 0;
@@ -100,12 +100,12 @@ static inline void kit_units(const clade__bundle_kernel *kernels, size_t n, clad
   }
 }
 
-/* `image` is the last byte of its UUID. */
+/* `image` is the last byte of the UUID. */
 static inline clade__text kit_xclbin_of(const clade__bundle_kernel *kernels, size_t n, unsigned char image) {
   kit_section sections[] = {{2, kit_xml(kernels, n)}, {6, {0}}, {8, {0}}, {7, {0}}, {11, {0}}, {0, {0}}};
   clade__text whole = {0}, *memories = &sections[1].bytes, *clocks = &sections[4].bytes;
   kit_number(memories, 1, 8);
-  kit_number(memories, 0x0101, 8); /* of a kind, used */
+  kit_number(memories, 0x0101, 8); /* memory type, used */
   kit_number(memories, 1 << 24, 8), kit_number(memories, 0, 8), kit_array(memories, "DDR[0]", 16);
   kit_units(kernels, n, &sections[2].bytes, &sections[3].bytes);
   kit_number(clocks, 1, 2);
@@ -114,7 +114,7 @@ static inline clade__text kit_xclbin_of(const clade__bundle_kernel *kernels, siz
 
   clade__text_add_bytes(&whole, "xclbin2", 8);
   kit_zeros(&whole, 352 - 8);
-  kit_set(&whole, 8, 0xffffffff, 4); /* it is not signed in Xilinx' way */
+  kit_set(&whole, 8, 0xffffffff, 4); /* no Xilinx signature */
   kit_array(&whole, KIT_VBNV, 64);
   for (int i = 0; i < 15; i++) kit_number(&whole, (uint64_t)(i * 17), 1);
   kit_number(&whole, image, 1);
@@ -151,7 +151,7 @@ static inline clade__text kit_aocx(void) {
   clade__text_add_bytes(&whole, "\177ELF\1\1\1", 7);
   kit_zeros(&whole, 9);
   kit_number(&whole, 0, 2), kit_number(&whole, 62, 2), kit_number(&whole, 1, 4), kit_zeros(&whole, 28);
-  kit_set(&whole, 40, 52, 2); /* of the header itself */
+  kit_set(&whole, 40, 52, 2); /* size of the ELF header */
   kit_number(&whole, 0, 0), kit_zeros(&whole, 52 - whole.length);
   for (size_t i = 0; i < CLADE_COUNT(sections); i++) {
     kit_number(&headers, names.length, 4);
@@ -175,14 +175,14 @@ static inline void kit_string(clade__text *to, const char *text) {
   kit_number(to, strlen(text), 4);
   clade__text_add_bytes(to, text, strlen(text));
 }
-/* Version 9, or 11 with all that it may have more. */
+/* Version 9, or 11 with all its optional parts. */
 static inline clade__text kit_poclbin_of(int version, const char *path) {
   clade__text whole = {0};
   clade__text_add_bytes(&whole, "poclbin", 8);
   kit_number(&whole, 0x1234, 8), kit_number(&whole, (uint64_t)version, 4), kit_number(&whole, 1, 4);
   kit_number(&whole, (uint64_t)4 << 32 | (version > 9 ? 2 : 0), 8), kit_number(&whole, 1, 4);
   clade__text_add_bytes(&whole, "MB/CEOJALDFLOGKCBNAOKPBLPMIAIKJNCNDDNOMG", 41);
-  if (version > 9) kit_number(&whole, 0, 8); /* the program's variables */
+  if (version > 9) kit_number(&whole, 0, 8); /* program-scope variables */
   size_t files = whole.length;
   kit_number(&whole, 0, 8);
   kit_string(&whole, "/program.bc"), kit_string(&whole, "no bitcode");
@@ -211,7 +211,7 @@ static inline clade__text kit_poclbin_of(int version, const char *path) {
 
 static inline clade__text kit_poclbin(const char *path) { return kit_poclbin_of(9, path); }
 
-/* ---- a manifest for each ---- */
+/* ---- manifests ---- */
 static clade__bundle_define kit_defines[] = {{"TILE", "16"}};
 
 static inline clade__manifest kit_manifest(clade__target_kind kind, clade__container format) {
@@ -230,7 +230,7 @@ static inline clade__manifest kit_manifest(clade__target_kind kind, clade__conta
   return m;
 }
 
-/* ---- a key of Ed25519, and its public half ---- */
+/* ---- an Ed25519 key pair ---- */
 #define KIT_PRIVATE_KEY                                                \
   "-----BEGIN PRIVATE KEY-----\n"                                      \
   "MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n" \

@@ -1,5 +1,5 @@
-/* An allocator for clade_init(.allocator) of which the n-th allocation fails, or all from then on, and which counts
- * what is held. For one file of a program: it keeps state. */
+/* An allocator for clade_init(.allocator) that fails the n-th allocation, or all from then on, and counts live
+ * allocations. Include in one file per program, since it has static state. */
 #ifndef CLADE_TEST_FAILING_MEMORY_H
 #define CLADE_TEST_FAILING_MEMORY_H
 

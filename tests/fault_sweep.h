@@ -1,5 +1,6 @@
-/* A piece of work with each OpenCL call and each allocation of it failed in turn, once or from then on: a status with a
- * message or the right result, nothing held afterwards, and usable again. For one file of a program: it keeps state. */
+/* Fault injection: repeats a piece of work and fails each OpenCL call and each allocation in turn, once or
+ * permanently. Required: a status with a message or the correct result, no leaks, and a usable library afterwards.
+ * Include in one file per program, since it has static state. */
 #ifndef CLADE_TEST_FAULT_SWEEP_H
 #define CLADE_TEST_FAULT_SWEEP_H
 
@@ -14,7 +15,7 @@
 
 static clade_layer layer;
 
-/* ---- what fails ---- */
+/* ---- fault sources ---- */
 typedef void arm_fn(long n, bool for_good);
 typedef bool reached_fn(long n);
 static void arm_call(long n, bool for_good) {
@@ -26,15 +27,15 @@ static bool call_reached(long n) {
   return layer.failed() > 0;
 }
 
-/* ---- failing at n = 1, 2, … until nothing fails any more ---- */
+/* ---- failing at n = 1, 2, … until the fault is no longer reached ---- */
 typedef struct fault_task {
-  clade_status (*work)(void); /* from opening the device to giving it back */
-  void (*before)(void);       /* each round; NULL: nothing */
-  long often;                 /* after each so many rounds it is asked whether all is usable again */
+  clade_status (*work)(void); /* opens and releases the device */
+  void (*before)(void);       /* before each round, or NULL */
+  long often;                 /* rounds between checks of usability */
 } fault_task;
 
-/* What a failure leaves behind, it leaves behind each time. Not so what a thread of the implementation's gives back a
- * little later, and a list that had to grow because of that, once and for good. */
+/* A real leak repeats. One-time growth, such as a list that grows because a thread of the implementation releases
+ * something late, does not. */
 static bool leaves(const fault_task *task, arm_fn *arm, long n, bool for_good) {
   for (int i = 0; i < 3; i++) {
     long before = atomic_load(&held);

@@ -1,5 +1,5 @@
-/* One error that a sanitizer must find, by the first argument: a write past a heap block, a block that is left behind,
- * or a shift past the width of its type. */
+/* Commits one error that a sanitizer must detect, selected by the first argument: a heap buffer overflow, a leak, or
+ * a shift beyond the width of its type. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* An OpenCL implementation that kills the process as soon as it is asked anything. */
+/* An OpenCL implementation that aborts the process at the first call. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* An OpenCL implementation whose platform has no devices, as many are installed for hardware that is not there. */
+/* An OpenCL implementation whose platform has no devices, like drivers installed without their hardware. */
 #include <stdint.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 enum { NOT_FOUND = -1, INVALID_VALUE = -30, NAME = 0x0902, EXTENSIONS = 0x0904, SUFFIX = 0x0920 };
 
 typedef struct platform {
-  void *const *dispatch; /* the loader calls through it */
+  void *const *dispatch; /* dispatch table of the ICD loader */
 } platform;
 static const platform only;
 
@@ -47,7 +47,7 @@ PUBLIC void *clGetExtensionFunctionAddress(const char *name) {
                                                  : NULL;
 }
 
-/* clGetPlatformIDs, clGetPlatformInfo and clGetDeviceIDs come first; more than 180 follow. */
+/* clGetPlatformIDs, clGetPlatformInfo and clGetDeviceIDs, followed by more than 180 entries. */
 #define TEN(f)     f, f, f, f, f, f, f, f, f, f
 #define HUNDRED(f) TEN(f), TEN(f), TEN(f), TEN(f), TEN(f), TEN(f), TEN(f), TEN(f), TEN(f), TEN(f)
 static void *const table[] = {(void *)nothing, (void *)get_info, (void *)get_devices, HUNDRED((void *)nothing),

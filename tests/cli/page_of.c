@@ -1,5 +1,5 @@
-/* page_of FILE.json FILE.html: the page of clade bench compare of any document, also one that no comparison would make.
- */
+/* page_of FILE.json FILE.html: renders any document as a page of clade bench compare, including documents that the
+ * command would not produce. */
 #include <stdio.h>
 
 #include "cli/compare/page.h"

@@ -1,4 +1,4 @@
-/* A user's program in C11: relu(x w) on the default device, for a batch that is known late. */
+/* User program in C11: relu(x w) on the default device, for a symbolic batch size. */
 #include <clade/clade.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-// A user's program in C++17, whose options are assigned: 2 relu(x w) + 0 bias on the default device, for a batch that
-// is known late; what a zero means; and what a refusal throws.
+// User program in C++17, with options by assignment: 2 relu(x w) + 0 bias on the default device, for a symbolic
+// batch size; explicit zeros in options; and exceptions.
 #include <clade/clade.hpp>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +11,7 @@ static void compute(clade_device *device, float (&y)[4]) {
   clade_val in = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), 3));
   clade_gemm_opt opt;
   opt.alpha = 2;
-  opt.beta = 0; // the bias does not count
+  opt.beta = 0; // so the NaN of the bias must not appear
   opt.bias = clade_constant(g, CLADE_F32, CLADE_SHAPE(2), bias);
   clade_val product = clade::gemm(g, in, clade_constant(g, CLADE_F32, CLADE_SHAPE(3, 2), w), opt);
   clade_output(g, "y", clade_relu(g, product));
@@ -22,7 +22,7 @@ static void compute(clade_device *device, float (&y)[4]) {
   clade::read(run, clade::execute(run, {{"x", x, sizeof x, nullptr}}), "y", y, sizeof y);
 }
 
-// Whether the default is `unset`, and a zero is one.
+// Whether the default is `unset`, and an explicit zero is kept.
 template <class Opt, class Member, class Read> static bool zero(Member Opt::*member, double unset, Read read) {
   Opt opt;
   const bool was = std::fabs(read(opt) - unset) <= 1e-7 * std::fabs(unset);

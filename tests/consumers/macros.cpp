@@ -1,10 +1,10 @@
-// C's own calls from C++20: each macro that takes options or a list, compiled, and a graph of some that computes.
+// C's macros with options or lists compiled as C++20, and a graph that computes with some of them.
 #define X "a macro of the user's own"
 #include <clade/clade.h>
 #include <cstdio>
 #include <cstring>
 
-// Built, and refused or not: what counts is that it compiles.
+// Must compile; the results of the calls do not matter.
 static void all(clade_graph *g, clade_val x, clade_val w, clade_val y, clade_func *f, clade_vars *v, clade_dataset *set,
                 clade_loader *l) {
   clade_val made[] = {clade_sum(g, x),

@@ -1,5 +1,4 @@
-/* A bundle on the emulated accelerator: found, loaded, its kernel chosen and run; and each way in which one is refused.
- */
+/* Bundles on the emulated accelerator: search, loading, kernel selection and execution, and each reason for refusal. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +23,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* What the accelerator says when its bundles are to be there. */
+/* Status of opening the accelerator with this bundle path. */
 static clade_status opened(const char *path) {
   clade_device *device;
   setenv("CLADE_BUNDLE_PATH", path, 1);
@@ -60,14 +59,14 @@ static void a_bundle_computes(void **state) {
   check_ok(clade_device_get_info(device, &info));
   assert_string_equal(info.kernels[0], "kit_scale");
   assert_null(info.kernels[1]);
-  assert_string_equal(info.evidence, "none"); /* the least of all */
+  assert_string_equal(info.evidence, "none"); /* the weakest of all */
   assert_int_equal(info.array.rows, 16);
   assert_int_equal(info.array.columns, 8);
-  assert_int_equal(info.array.tile_columns, 4096); /* the most that is believed */
+  assert_int_equal(info.array.tile_columns, 4096); /* the upper limit */
   check_ok(clade_func_explain(func, &text));
   if (!strstr(text, "systolic")) fail_msg("%s", text);
   clade_text_free(text);
-  check_ok(kit_compile_scale(pocl, &beside)); /* in one process, compiled */
+  check_ok(kit_compile_scale(pocl, &beside)); /* in the same process, compiled */
   check_ok(kit_run(func));
   check_ok(kit_run(beside));
   check_ok(kit_run(func));
@@ -78,7 +77,7 @@ static void a_bundle_computes(void **state) {
   clade_device_release(pocl);
 }
 
-/* The accelerator refuses memory of the host's that begins elsewhere than at a page. */
+/* The accelerator requires page-aligned host memory. */
 static void transfers_are_of_pages(void **state) {
   (void)state;
   enum { MANY = (5 << 20) / 2 };
@@ -130,13 +129,13 @@ static void what_it_lacks_is_refused(void **state) {
   clade_device_release(device);
 }
 
-/* ---- where bundles are looked for ---- */
+/* ---- search path ---- */
 static void places(void **state) {
   (void)state;
   clade__bundle_draft draft = kit_draft(binary), other = kit_draft(binary);
   char path[2048];
   other.manifest.target.device = "another accelerator";
-  check_ok(clade__bundle_write(kit_path("bundles/b.bundle"), true, &draft)); /* a directory is one too */
+  check_ok(clade__bundle_write(kit_path("bundles/b.bundle"), true, &draft)); /* a directory is also searched */
   check_ok(clade__bundle_write(kit_path("bundles/a.bundle"), false, &other));
   check_ok(clade__bundle_write(kit_path("bundles/.hidden.bundle"), false, &draft));
   check_ok(clade__bundle_write(kit_path("bundles/c.other"), false, &draft));
@@ -146,13 +145,13 @@ static void places(void **state) {
   check_ok(opened(path));
   check_fails(opened(kit_path("nowhere")), CLADE_NOT_FOUND, "has no compiler, and no bundle for it is in");
   check_fails(opened(kit_path("bundles/a.bundle")), CLADE_NOT_FOUND, "is for \"another accelerator\" of kind pocl");
-  assert_int_equal(truncate(kit_path("bundles/a.bundle"), 8192), 0); /* not read further than its manifest */
+  assert_int_equal(truncate(kit_path("bundles/a.bundle"), 8192), 0); /* no more than the manifest is read */
   check_fails(opened(kit_path("bundles/a.bundle")), CLADE_NOT_FOUND, "is for \"another accelerator\" of kind pocl");
   check_fails(opened("bundles"), CLADE_INVALID, "absolute paths were expected");
   check_ok(clade__bundle_write(kit_path("bundles/d.bundle"), false, &draft));
   check_fails(opened(kit_path("bundles")), CLADE_AMBIGUOUS, "b.bundle and ");
   unlink(kit_path("bundles/d.bundle"));
-  /* Without the variable: the user's own directory. */
+  /* Without the variable, the user's own directory is searched. */
   setenv("XDG_DATA_HOME", kit_path("data"), 1);
   mkdir(kit_path("data"), 0700), mkdir(kit_path("data/clade"), 0700), mkdir(kit_path("data/clade/bundles"), 0700);
   check_fails(opened(""), CLADE_NOT_FOUND, "data/clade/bundles, ");
@@ -161,7 +160,7 @@ static void places(void **state) {
   unsetenv("XDG_DATA_HOME");
 }
 
-/* A program of its own, since clade_init comes first: which status it gets there. */
+/* A separate process, since clade_init must come first; returns the resulting status. */
 static int as_a_program(char **argv) {
   if (clade_init(.bundle_policy = (clade_bundle_policy)atoi(argv[1]), .bundle_keys = argv[2]) != CLADE_OK) return 99;
   return (int)opened(argv[3]);
@@ -193,9 +192,9 @@ static void trust(void **state) {
   check_ok(opened(path));
   assert_int_equal(told_by_init(CLADE_BUNDLES_ANY, trusted, path), CLADE_OK);
   assert_int_equal(told_by_init(CLADE_BUNDLES_SIGNED, trusted, path), CLADE_PERMISSION);
-  setenv("CLADE_BUNDLE_POLICY", "any", 1); /* weaker than the program's: does not count */
+  setenv("CLADE_BUNDLE_POLICY", "any", 1); /* weaker than the program's policy: ignored */
   assert_int_equal(told_by_init(CLADE_BUNDLES_SIGNED, trusted, path), CLADE_PERMISSION);
-  setenv("CLADE_BUNDLE_POLICY", "signed", 1); /* stricter: counts */
+  setenv("CLADE_BUNDLE_POLICY", "signed", 1); /* stricter: applies */
   assert_int_equal(told_by_init(CLADE_BUNDLES_ANY, trusted, path), CLADE_PERMISSION);
   draft.key_path = own;
   check_ok(clade__bundle_write(path, false, &draft));
@@ -210,7 +209,7 @@ static void trust(void **state) {
   unsetenv("CLADE_BUNDLE_KEYS");
 }
 
-/* ---- what the program must show ---- */
+/* ---- verification of the program ---- */
 static void the_manifest_tells_the_program(void **state) {
   (void)state;
   clade__bundle_argument arguments[5];
@@ -236,7 +235,7 @@ static void the_manifest_tells_the_program(void **state) {
   check_ok(opened_draft(&draft));
 }
 
-/* A kernel of Clade's interface has the arguments that the interface says, whatever the manifest tells. */
+/* A kernel of Clade's interface must have the interface's arguments, whatever the manifest says. */
 static void the_interface_tells_the_manifest(void **state) {
   (void)state;
   clade__bundle_argument arguments[32];
@@ -257,18 +256,18 @@ static void the_interface_tells_the_manifest(void **state) {
   check_ok(clade__interface_check(&bundle));
 }
 
-/* One that was built for another driver or processor: what the implementation says is told, and nothing dies. */
+/* A binary for another driver or processor: the implementation's error is reported, without a crash. */
 static void a_binary_of_another_build(void **state) {
   (void)state;
   kit_binary other = {.data = clade__new(binary.bytes, 1), .bytes = binary.bytes};
   memcpy(other.data, binary.data, binary.bytes);
-  ((unsigned char *)other.data)[8] ^= 1; /* the hash of device and driver */
+  ((unsigned char *)other.data)[8] ^= 1; /* hash of device and driver */
   clade__bundle_draft draft = kit_draft(other);
   check_fails(opened_draft(&draft), CLADE_CORRUPT, "refuses its binary: clCreateProgramWithBinary: CL_INVALID_BINARY");
   clade__free(other.data);
 }
 
-/* A kernel of the interface is asked what is known before it is given out. */
+/* A kernel of the interface is self-tested before first use. */
 static clade_status first_use(const char *source) {
   static clade__bundle_argument arguments[] = {{"global float *", "x", CLADE__READ}, {"int", "x_at", CLADE__VALUE},
                                                {"global int *", "y", CLADE__WRITE},  {"int", "y_at", CLADE__VALUE},
@@ -305,7 +304,7 @@ static void known_answers(void **state) {
               "one.bundle: kernel arg_max: its answer to a known question is wrong: element 0 of y is 2, not 1");
 }
 
-/* The device holds one program at a time, and says how often it changed. */
+/* The device holds one program at a time and reports the number of changes. */
 static void one_program_at_a_time(void **state) {
   (void)state;
   clade__bundle_draft draft = kit_draft(binary), second = kit_draft(binary);

@@ -1,6 +1,6 @@
-/* A network of which the bundle lacks some ops, on the emulated accelerator with PoCL's own device as its fallback
- * device: trains to the losses of PoCL's device alone, heavy ops on the accelerator. What is forced, what was measured,
- * and what is refused; and models that need no fallback device. */
+/* Fallback device: a network with ops that the bundle lacks, on the emulated accelerator with PoCL's device as
+ * fallback. Trains to the losses of PoCL's device alone, with the heavy ops on the accelerator. Also forced
+ * placement, measured placement, refusals, and models that need no fallback. */
 #include "../unit/cl_unit.h"
 
 #include <math.h>
@@ -16,11 +16,11 @@ enum { STEPS = 6, BATCH = 4, PIXELS = BATCH * SIDE * SIDE };
 
 static clade_device *accelerator, *fallback;
 
-/* What is compiled soonest. */
+/* Implementations that compile fastest. */
 static const char refs[] = "conv2d=ref,conv2d_data=ref,conv2d_weights=ref,gemm=ref,reduce=ref,max_pool2d=ref,"
                            "max_pool2d_grad=ref,eltwise=ref";
 
-/* LeNet-5, whose answers go through what no kernel of the bundle computes: gelu and layer_norm. */
+/* LeNet-5 with gelu and layer_norm, which no kernel of the bundle computes. */
 static clade_graph *network(bool trains) {
   clade_graph *g;
   check_ok(clade_graph_new(&g));
@@ -60,7 +60,7 @@ static void run(clade_func *func, int steps, float *loss) {
   clade_vars_release(vars);
 }
 
-/* How many nodes of the op the device has; NULL: of all. On the accelerator each has a kernel of the bundle. */
+/* Number of nodes of the op on the device; NULL: of all ops. On the accelerator, each must have a bundle kernel. */
 static int nodes(const clade_func *func, const char *op, int device) {
   int count, found = 0;
   check_ok(clade_func_impl_count(func, &count));
@@ -86,7 +86,7 @@ static void trains_beside_a_fallback(void **state) {
   int there, back;
   char *text;
   clade_func *alone = compile(fallback, true, NULL, NULL, refs),
-             *func = compile(accelerator, true, fallback, "conv2d_data=home", NULL); /* estimates are close there */
+             *func = compile(accelerator, true, fallback, "conv2d_data=home", NULL); /* the estimates are close there */
   run(alone, STEPS, own);
   run(func, STEPS, both);
   for (int i = 0; i < STEPS; i++)
@@ -109,7 +109,7 @@ static void trains_beside_a_fallback(void **state) {
   clade_func_release(func);
 }
 
-/* What the accelerator could do goes to the fallback device where it is told to, and back. Planned, not compiled. */
+/* Nodes that the accelerator supports are forced to the fallback device, and back. Planned only, not compiled. */
 static void forced(void **state) {
   (void)state;
   int free_there, free_back, there, back;
@@ -130,7 +130,7 @@ static void forced(void **state) {
   clade__plan_only = false;
 }
 
-/* Inference of each model needs no fallback device. ResNet-18 computes what PoCL's own device does. */
+/* Inference needs no fallback device for any model. ResNet-18 gives the results of PoCL's device. */
 static clade_func *inference(clade_device *device, clade_model_fn *model, clade_shape images, const char *prefer) {
   clade_graph *g;
   clade_func *func;
@@ -178,8 +178,8 @@ static void models_are_whole(void **state) {
   clade_func_release(own);
 }
 
-/* Two steps of ResNet-18, batch normalization on the accelerator. For the weights of strided convolutions of 1 x 1 the
- * line buffer of its array is too small. */
+/* Two steps of ResNet-18 with batch normalization on the accelerator. The array's line buffer is too small for the
+ * weight gradients of strided 1 x 1 convolutions. */
 static void train_resnet(clade_device *device, clade_device *with, const char *prefer, float loss[2]) {
   static float x[2 * 3 * 32 * 32];
   const int32_t label[2] = {3, 7};
@@ -221,8 +221,8 @@ static void resnet_trains(void **state) {
   assert_true(loss[1] < loss[0]);
 }
 
-/* By the cycle model the accelerator's array takes a product in less time than two copies take. What computes in its
- * place, on this machine, is measured to be many times slower than the fallback device: so it goes there. */
+/* The cycle model estimates that a product on the array is faster than two copies. The emulation of the array is
+ * much slower than the fallback device, so measuring moves the product there. */
 static void what_was_measured(void **state) {
   (void)state;
   enum { N = 256 };
@@ -235,7 +235,8 @@ static void what_was_measured(void **state) {
     clade_output(g, "y", clade_gemm(g, x, w));
     check_ok(clade_compile(g, accelerator, &func, .fallback = fallback));
     assert_int_equal(nodes(func, "gemm", 1), tuned);
-    if (!tuned) check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 20)); /* it compiles, beside other tests */
+    /* Time limit: compiles while other tests run. */
+    if (!tuned) check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 20));
     clade_func_release(func);
     clade_graph_release(g);
   }

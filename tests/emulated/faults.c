@@ -1,9 +1,9 @@
-/* Every OpenCL call and every allocation of loading a bundle and computing with it, failed once and from then on: a
- * status with a message or the right result, nothing held afterwards, and usable again. */
+/* Fault injection for bundles: every OpenCL call and every allocation of loading and computing fails, once or
+ * permanently. Required: a status with a message or the correct result, no leaks, and a usable library afterwards. */
 #include "kit.h"
 #include "fault_sweep.h"
 
-/* From opening the accelerator to giving it back. */
+/* Opens the accelerator, computes and releases it. */
 static clade_status once(clade_status (*build)(clade_device *device, clade_func **func),
                          clade_status (*run)(clade_func *func)) {
   clade_device *device;
@@ -19,7 +19,8 @@ static clade_status once(clade_status (*build)(clade_device *device, clade_func 
 
 static clade_status work(void) { return once(kit_compile_scale, kit_run); }
 
-/* Beside a fallback device, which has the op that no bundle holds: there and back, and a variable that crosses once. */
+/* With a fallback device for an op without a bundle kernel: transfers in both directions, and a variable that is
+ * transferred once. */
 static clade_device *fallback;
 static clade_op compiled;
 
@@ -81,7 +82,7 @@ static void beside_a_fallback(void **state) {
   clade_device_release(fallback);
 }
 
-/* The kernel in a queue of its own, beside the run's. */
+/* The kernel in a queue other than the run's. */
 static void in_two_queues(void **state) {
   setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
   calls_fail(state);

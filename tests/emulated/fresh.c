@@ -1,5 +1,5 @@
-/* A process that does nothing before: opens the emulated accelerator, loads its bundle, computes a product of 16 x 16,
- * and tells the seconds since it was started (fresh START, the monotonic time in nanoseconds) on standard output. */
+/* A fresh process: opens the emulated accelerator, loads its bundle, computes a 16 x 16 product, and prints the
+ * seconds since its start (fresh START, the monotonic time in nanoseconds). */
 #include <clade/clade.h>
 
 #include <stdio.h>

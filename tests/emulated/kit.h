@@ -1,5 +1,4 @@
-/* An op whose kernel comes from a bundle, and bundles with that kernel for the emulated accelerator: of what PoCL's own
- * device compiled. */
+/* An op with a bundle kernel, and bundles with that kernel for the emulated accelerator, compiled by PoCL's device. */
 #ifndef EMULATED_KIT_H
 #define EMULATED_KIT_H
 
@@ -77,7 +76,7 @@ typedef struct kit_binary {
   size_t bytes;
 } kit_binary;
 
-/* Launched once before it is fetched, so that nothing of it has to be compiled or linked any more. */
+/* Launched once before it is fetched, so that the binary contains everything compiled and linked. */
 static inline void kit_launch(clade_device *device, cl_program program) {
   const size_t one = 1;
   const cl_int zero = 0;
@@ -98,7 +97,7 @@ static inline void kit_launch(clade_device *device, cl_program program) {
   clade__buffer_release(memory);
 }
 
-/* `launched`: it has the kernel kit_scale. */
+/* `launched`: the program has the kernel kit_scale. */
 static inline kit_binary kit_compile(const char *source, bool launched) {
   clade_device *device;
   cl_program program;
@@ -121,7 +120,7 @@ static inline clade__bundle_draft kit_draft(kit_binary binary) {
   return draft;
 }
 
-/* A path in a new directory below the test's home. */
+/* A path in a new directory below the test's home directory. */
 static char kit_folder[256];
 static inline const char *kit_path(const char *name) {
   static char path[4][512];
@@ -140,7 +139,7 @@ static inline int kit_remove(const char *path, const struct stat *st, int flag, 
 }
 static inline void kit_folder_remove(void) { nftw(kit_folder, kit_remove, 8, FTW_DEPTH | FTW_PHYS); }
 
-/* Before and after a group of tests that need no more. */
+/* Set-up and tear-down for groups of tests. */
 static inline int kit_set_up(void **state) {
   (void)state;
   kit_folder_new();

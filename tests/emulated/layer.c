@@ -1,5 +1,5 @@
-/* The emulated accelerator by OpenCL alone: what it tells, what it refuses, and that PoCL's own device beside it stays
- * as it was. */
+/* The emulated accelerator through plain OpenCL: reported properties, refusals, and that PoCL's own device is
+ * unaffected. */
 #include "opencl_kit.h"
 
 static const char source[] = "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"
@@ -72,7 +72,7 @@ static void contexts_tell_whose_they_are(void **state) {
   DONE(clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof device, &device, NULL));
   assert_ptr_equal(device, k->device);
   DONE(clReleaseContext(context));
-  /* An address that comes back is another's context. */
+  /* A reused address must not be taken for the old context. */
   for (int i = 0; i < 20; i++) {
     cl_device_id *wanted = i & 1 ? &k->device : &k->real_device;
     context = clCreateContext(NULL, 1, wanted, NULL, NULL, &e);
@@ -109,7 +109,7 @@ static void only_built_programs_are_taken(void **state) {
   free(binary);
 }
 
-/* On either device alike: 2 x. */
+/* Computes 2 x; works alike on both devices. */
 static void compute(cl_context context, cl_device_id device, cl_program program) {
   enum { N = 100 };
   const cl_int n = N;

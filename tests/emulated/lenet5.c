@@ -1,5 +1,5 @@
-/* LeNet-5 trains on the emulated accelerator, every node by a kernel of the bundle, to the losses and the accuracy of
- * PoCL's own device. */
+/* LeNet-5 trains on the emulated accelerator with bundle kernels only, to the losses and the accuracy of PoCL's own
+ * device. */
 #include <clade/clade.h>
 
 #include <math.h>
@@ -18,7 +18,7 @@ static void check(bool ok, const char *what) {
   exit(1);
 }
 
-/* That every node got an implementation of that kind. */
+/* Checks that every node has such an implementation. */
 static void check_impls(const clade_func *func, bool bundled) {
   int count = 0;
   check(clade_func_impl_count(func, &count) == CLADE_OK && count > 20, "implementations");
@@ -31,7 +31,7 @@ static void check_impls(const clade_func *func, bool bundled) {
   }
 }
 
-/* What is compiled soonest. */
+/* Implementations that compile fastest. */
 static const char refs[] = "conv2d=ref,conv2d_data=ref,conv2d_weights=ref,gemm=ref,reduce=ref,max_pool2d=ref,"
                            "max_pool2d_grad=ref,eltwise=ref";
 

@@ -1,6 +1,6 @@
-/* LeNet-5, trained by train.digits, then quantized to int8, classifies images by array_i8 of the emulated accelerator
- * in whose place the array in RTL is: each layer's sums equal to the bit those of plain loops, in as many cycles as the
- * formula tells. The bundle's kernel is empty, so that nothing else can have computed them. */
+/* LeNet-5, trained by train.digits and quantized to int8, classifies images with array_i8 of the emulated
+ * accelerator, which is replaced by the array in RTL. Sums must equal those of plain loops, and cycle counts those
+ * of the formula. The bundle's kernel is empty, so only the array can have computed the results. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -12,13 +12,13 @@
 enum { IMAGES = 100, LAYERS = 5, CLASSES = 10, INPUT = 28, MOST = 6 * IMAGES * INPUT * INPUT };
 enum { SCALE_BITS = 24 };
 
-/* Every layer is a convolution: fc1 one over the whole image, fc2 and fc3 of single pixels. */
+/* Every layer is a convolution: fc1 over the whole image, fc2 and fc3 of 1 x 1. */
 typedef struct layer {
-  const char *name, *tap; /* the latter of f32: what its results are called */
+  const char *name, *tap; /* tap: name of its result in f32 */
   int out, in, kernel, pad, side;
   bool hidden, pooled;
   int8_t *weight;
-  int32_t bias[120], factor[120]; /* of a result, in 2^-SCALE_BITS: to what the next layer takes */
+  int32_t bias[120], factor[120]; /* factor: scale to the next layer's input, in units of 2^-SCALE_BITS */
 } layer;
 #define LAYER(name, tap, out, in, kernel, pad, side, hidden, pooled)        \
   {                                                                         \
@@ -29,10 +29,10 @@ static layer layers[LAYERS] = {
     LAYER("fc1", "tap3", 120, 16, 5, 0, 5, true, false), LAYER("fc2", "tap4", 84, 120, 1, 0, 1, true, false),
     LAYER("fc3", "tap5", CLASSES, 84, 1, 0, 1, false, false)};
 
-static int width(const layer *l) { return l->side + 2 * l->pad - l->kernel + 1; } /* of results */
+static int width(const layer *l) { return l->side + 2 * l->pad - l->kernel + 1; } /* of the result */
 static int depth(const layer *l) { return l->in * l->kernel * l->kernel; }
 
-static const char *weights; /* the file */
+static const char *weights; /* path of the file */
 
 static void *room(size_t n, size_t bytes) {
   void *p = calloc(n + 1, bytes);
@@ -40,8 +40,8 @@ static void *room(size_t n, size_t bytes) {
   return p;
 }
 
-/* ---- in f32, on PoCL's own device ---- */
-/* What each layer gives is an output. */
+/* ---- f32 on PoCL's own device ---- */
+/* Every layer's result is an output. */
 static void network(clade_graph *g) {
   clade_val h = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(IMAGES, 1, INPUT, INPUT));
   for (int i = 0; i < LAYERS; i++) {
@@ -58,7 +58,7 @@ static void network(clade_graph *g) {
   }
 }
 
-/* Images of one of the two parts. */
+/* Loads images of the training or the test set. */
 static void load(bool training, float *x, int32_t *label) {
   clade_dataset *images;
   check_ok(clade_dataset_open("digits", training, &images));
@@ -91,7 +91,7 @@ static void net_free(net *n) {
   clade_func_release(n->func);
 }
 
-/* How many of the images are told right, and each layer's largest result. */
+/* Number of correctly classified images, and the largest result of each layer. */
 static int classify_f32(const net *n, const float *x, const int32_t *label, float largest[LAYERS]) {
   clade_ticket ticket;
   int right = 0;
@@ -113,7 +113,7 @@ static int classify_f32(const net *n, const float *x, const int32_t *label, floa
   return right;
 }
 
-/* ---- quantizing: symmetric, weights by channel, what flows between layers by layer ---- */
+/* ---- quantization: symmetric, per channel for weights, per layer for activations ---- */
 static void quantize(layer *l, const clade_vars *vars, float scale_in, float scale_out) {
   const int k = depth(l);
   char name[32];
@@ -139,8 +139,8 @@ static int8_t narrowed(const layer *l, int o, int32_t sum) {
   return (int8_t)(v > 127 ? 127 : v < -127 ? -127 : v);
 }
 
-/* ---- by the accelerator: results of all images are [channel][image][y][x] ---- */
-/* Windows as columns. */
+/* ---- on the accelerator: results of all images as [channel][image][y][x] ---- */
+/* im2col. */
 static void unfold(const layer *l, const int8_t *x, int8_t *columns) {
   const int w = width(l), n = IMAGES * w * w;
   for (int k = 0; k < depth(l); k++)
@@ -152,7 +152,7 @@ static void unfold(const layer *l, const int8_t *x, int8_t *columns) {
     }
 }
 
-/* relu(weight columns + bias), bias and relu in the array's store. */
+/* relu(weight columns + bias), with bias and ReLU in the array's epilogue. */
 static void multiply(clade_device *device, const layer *l, const int8_t *columns, int32_t *y) {
   const int64_t m = l->out, k = depth(l), n = (int64_t)IMAGES * width(l) * width(l);
   clade_graph *g;
@@ -181,7 +181,7 @@ static void multiply(clade_device *device, const layer *l, const int8_t *columns
   clade_graph_release(g);
 }
 
-/* ---- by plain loops: the reference, of one image ---- */
+/* ---- reference for one image ---- */
 static int32_t reference(const layer *l, const int8_t *x, int image, int o, int y0, int x0) {
   int32_t sum = l->bias[o];
   for (int c = 0; c < l->in; c++)
@@ -205,7 +205,7 @@ static void compare(const layer *l, const int8_t *x, const int32_t *y) {
       }
 }
 
-/* What the next layer takes: of pools the largest, narrowed. */
+/* Input of the next layer: max-pooled if required, and requantized. */
 static void pass_on(const layer *l, const int32_t *y, int8_t *x) {
   const int w = width(l), step = l->pooled ? 2 : 1, side = w / step;
   for (int plane = 0; plane < l->out * IMAGES; plane++)
@@ -219,7 +219,7 @@ static void pass_on(const layer *l, const int32_t *y, int8_t *x) {
     }
 }
 
-/* The layer as the array was given it: first its known answer, then the layers. */
+/* The log must have the self-test first, then the layers. */
 static int64_t check_log(void) {
   const array_shape shape = {8, 8, 5};
   const char *path = getenv("CLADE_RTL_LOG");
@@ -242,7 +242,7 @@ static int64_t check_log(void) {
   return all;
 }
 
-/* ---- the bundle ---- */
+/* ---- bundle ---- */
 static clade__bundle_kernel array_i8(void) {
   size_t n;
   const clade__bundle_kernel *kernels = clade__interface_kernels(&n);
@@ -289,7 +289,7 @@ static void it_classifies(void **state) {
   classify_f32(&trained, x, label, largest);
   load(false, x, label);
   const int right_f32 = classify_f32(&trained, x, label, unused);
-  float scale = 1.0f / 127; /* pixels are 0 to 1 */
+  float scale = 1.0f / 127; /* pixels are in [0, 1] */
   for (int i = 0; i < LAYERS; i++) {
     const float next = largest[i] / 127;
     quantize(&layers[i], trained.vars, scale, next);

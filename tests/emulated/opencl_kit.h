@@ -1,5 +1,5 @@
-/* The emulated accelerator and PoCL's own device by OpenCL alone, each with a context; and programs that the latter
- * compiles for the former. */
+/* The emulated accelerator and PoCL's own device through plain OpenCL, each with a context; programs are compiled by
+ * the latter for the former. */
 #ifndef EMULATED_OPENCL_KIT_H
 #define EMULATED_OPENCL_KIT_H
 
@@ -22,7 +22,7 @@ typedef struct kit {
 } kit;
 
 #define DONE(call) assert_int_equal(call, CL_SUCCESS)
-/* A call that returns an object and an error. */
+/* For calls that return an object and an error code. */
 #define REFUSED(error, call)    \
   do {                          \
     e = CL_SUCCESS;             \
@@ -39,7 +39,7 @@ static inline int kit_set_up(void **state) {
   DONE(clGetPlatformIDs(0, NULL, &again));
   assert_int_equal(n, again);
   assert_true(n >= 2 && n <= 8);
-  k.real_platform = all[0]; /* the accelerator comes last: numbers of the others stay */
+  k.real_platform = all[0]; /* the accelerator is last, so that indices of other devices stay the same */
   k.platform = all[n - 1];
   DONE(clGetDeviceIDs(k.real_platform, CL_DEVICE_TYPE_ALL, 1, &k.real_device, NULL));
   DONE(clGetDeviceIDs(k.platform, CL_DEVICE_TYPE_ALL, 1, &k.device, &n));

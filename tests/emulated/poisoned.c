@@ -1,5 +1,5 @@
-/* PoCL's cache, poisoned where a bundle's files lie in it: each time a process of its own computes, or refuses with
- * words of its own, and never dies. */
+/* A corrupted PoCL cache in the place of a bundle's files. In each case, a separate process computes or fails with
+ * an error message of its own, and never crashes. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -8,9 +8,9 @@
 #include "kit.h"
 
 #define CODE "kit_scale/0-0-0/kit_scale.so"
-static char own[512], program[512]; /* this program; the bundle's directory in PoCL's cache */
+static char own[512], program[512]; /* path of this program; the bundle's directory in PoCL's cache */
 
-/* ---- the process ---- */
+/* ---- child process ---- */
 static void tell(void *user, clade_log_level level, const char *message) {
   (void)user;
   if (level <= CLADE_LOG_WARNING) printf("%s\n", message);
@@ -27,7 +27,7 @@ static int as_a_process(void) {
   return (int)status;
 }
 
-/* Its status, and what it told; it must not have been ended by a signal. */
+/* Its status and its log; it must not have been killed by a signal. */
 static clade_status process(char told[4096]) {
   char command[1024];
   snprintf(command, sizeof command, "'%s' process", own);
@@ -54,7 +54,7 @@ static void refuses(clade_status code, const char *words) {
     fail_msg("%s: \"%s\", expected %s: \"…%s…\"", clade_status_name(status), told, clade_status_name(code), words);
 }
 
-/* ---- the cache ---- */
+/* ---- cache ---- */
 static const char *in_program(const char *name) {
   static char path[4][1024];
   static int turn;
@@ -70,7 +70,7 @@ static void write_at(const char *path, const char *text) {
   fclose(file);
 }
 
-/* The only directory below the only one. */
+/* Descends into the only subdirectory. */
 static void enter(char *path) {
   DIR *dir = opendir(path);
   assert_non_null(dir);
@@ -79,7 +79,7 @@ static void enter(char *path) {
   closedir(dir);
 }
 
-/* A cache that one process has filled. */
+/* A cache filled by one process. */
 static int set_up(void **state) {
   (void)state;
   kit_folder_new();
@@ -96,7 +96,7 @@ static int set_up(void **state) {
   return n > 0 && !access(in_program(CODE), R_OK) ? 0 : 1;
 }
 
-/* ---- what is wrong in it ---- */
+/* ---- corruptions ---- */
 static void files(void **state) {
   (void)state;
   struct stat st;
@@ -109,7 +109,7 @@ static void files(void **state) {
   computes("kit_scale.so is cut: it is replaced");
   assert_int_equal(truncate(in_program(CODE), st.st_size + 1), 0);
   computes("kit_scale.so holds something else than the bundle's: it is replaced");
-  /* Machine code that could be loaded, and is another's. */
+  /* Loadable machine code of another program. */
   char copy[2048];
   snprintf(copy, sizeof copy, "cp '%s' '%s' && truncate -s %lld '%s'", getenv("OPENCL_LAYERS"), in_program(CODE),
            (long long)st.st_size, in_program(CODE));
@@ -122,7 +122,7 @@ static void files(void **state) {
   assert_int_equal(chmod(in_program("kit_scale"), 0700), 0);
 }
 
-/* PoCL would take them in the place of the bundle's. */
+/* Files that PoCL would use in place of the bundle's. */
 static void others(void **state) {
   (void)state;
   write_at(in_program("program.bc"), "no bitcode");
@@ -149,7 +149,7 @@ static void links(void **state) {
   assert_int_equal(mkfifo(in_program(CODE), 0600), 0);
   refuses(CLADE_CORRUPT, "kit_scale.so is nothing that belongs to it: remove ");
   unlink(in_program(CODE));
-  unlink(in_program("last_accessed")); /* PoCL empties it */
+  unlink(in_program("last_accessed")); /* PoCL truncates it */
   assert_int_equal(symlink(mine, in_program("last_accessed")), 0);
   refuses(CLADE_CORRUPT, "/last_accessed is a link: remove ");
   unlink(in_program("last_accessed"));
@@ -179,7 +179,7 @@ static void of_others(void **state) {
   computes(NULL);
 }
 
-/* All of them find nothing, or something wrong, at once. */
+/* All processes find an empty or corrupted cache at the same time. */
 static void many_at_once(void **state) {
   (void)state;
   enum { MANY = 8, ROUNDS = 4 };

@@ -1,6 +1,5 @@
-/* Two bundles on one accelerator, with a kernel each: work is ordered to change programs least often, and how often it
- * does is told, as the times of launches show it. What a change takes counts where nodes are placed, and is measured.
- */
+/* Two bundles with one kernel each on one accelerator: nodes are ordered to minimize program changes, and the
+ * reported number of changes matches the launch times. The cost of a change affects placement and is measured. */
 #include "kit.h"
 #include "pass/pass.h"
 #include "program/bundles.h"
@@ -34,7 +33,7 @@ static void write_bundle(const char *path, const char *source, clade__bundle_ker
   clade__free(binary.data);
 }
 
-/* ---- launches, as they began ---- */
+/* ---- launches in order of start ---- */
 typedef struct launches {
   size_t n;
   struct {
@@ -61,7 +60,7 @@ static int changes_of(const launches *l) {
 
 static const char *const inputs[CHAINS] = {"a", "b", "c", "d"};
 
-/* Each chain asks for the one program and then for the other. */
+/* Each chain needs one program, then the other. */
 static clade_func *chains(clade_device *device) {
   clade_graph *g;
   clade_func *func;
@@ -103,7 +102,7 @@ static void few_changes(void **state) {
     for (int i = 0; i < 8; i++) assert_true(y[i] == 6.0f * x[3][i]);
     assert_int_equal(seen.n, 2 * CHAINS);
     assert_int_equal(changes_of(&seen), 1);
-    if (k) assert_int_equal(clade__programmed_times(device) - times, 2); /* back, and there */
+    if (k) assert_int_equal(clade__programmed_times(device) - times, 2); /* to the second program and back */
   }
   check_ok(clade_func_explain(func, &text));
   if (!strstr(text, "gets another program 2 times in each execution; ")) fail_msg("%s", text);
@@ -113,7 +112,7 @@ static void few_changes(void **state) {
   clade_device_release(device);
 }
 
-/* ---- two of Clade's own kernels, which a fallback device's compiler has too ---- */
+/* ---- two of Clade's kernels, which the fallback device can compile as well ---- */
 static const char softmax_source[] =
     "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"
     "void softmax(__global const float *restrict x, const int x_at, __global float *restrict y, const int y_at,\n"
@@ -158,7 +157,7 @@ static clade_func *classifier(clade_device *device, clade_device *fallback) {
   return func;
 }
 
-/* 0: no record tells it. */
+/* 0: no record. */
 static double measured_change(clade_device *device) {
   clade__tuning *tuning;
   double seconds = 0;
@@ -172,8 +171,8 @@ static double measured_change(clade_device *device) {
   return seconds;
 }
 
-/* Nobody has measured them: two seconds each, and a copy is cheaper. The emulated accelerator changes programs in no
- * time. */
+/* Without measurements, a change counts as two seconds, so a copy is cheaper. The emulated accelerator changes
+ * programs instantly. */
 static void what_changes_take(void **state) {
   (void)state;
   clade_device *device, *fallback;
@@ -195,7 +194,7 @@ static void what_changes_take(void **state) {
   assert_true(measured_change(device) == 0);
   uint64_t times = clade__programmed_times(device);
   check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 0.1));
-  assert_true(clade__programmed_times(device) - times >= 9); /* there and back, five times */
+  assert_true(clade__programmed_times(device) - times >= 9); /* back and forth, five times */
   assert_true(measured_change(device) > 0 && measured_change(device) < 0.1);
   clade_func_release(alone);
   clade_func_release(func);

@@ -1,13 +1,13 @@
-/* How the accelerator queues launches of array_i8: the same test whether PoCL computes them or the array in RTL, so
- * that a queue in front of the latter is a queue. With CLADE_RTL_LOG, which the latter writes, each launch is in it, in
- * the order of the queue, in as many cycles as the formula tells. */
+/* Queue semantics of the accelerator for array_i8: the same test whether PoCL or the array in RTL computes. With
+ * CLADE_RTL_LOG, written by the latter, each launch must be logged, in queue order, with the cycle count of the
+ * formula. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "model/array.h"
 #include "opencl_kit.h"
 
-/* Of array_i8 what matrix products need; and another kernel. */
+/* The matrix-product part of array_i8, and another kernel. */
 static const char source[] =
     "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void array_i8(__global const char *a, int a_at,\n"
     "    __global const char *s, int s_at, __global uint *y, int y_at, int8 size, int4 inner, int8 a_s, int8 s_s,\n"
@@ -125,7 +125,7 @@ static cl_event gate_new(kit *k) {
   return gate;
 }
 
-/* ---- the log ---- */
+/* ---- RTL log ---- */
 static long log_from;
 
 static void log_begin(void) {
@@ -138,7 +138,7 @@ static void log_begin(void) {
   fclose(log);
 }
 
-/* Since then, these products and no others. */
+/* Requires exactly these products since the last mark. */
 static void log_check(int count, const array_work *want) {
   const array_shape shape = {8, 8, 5};
   const char *path = getenv("CLADE_RTL_LOG");
@@ -157,10 +157,10 @@ static void log_check(int count, const array_work *want) {
   fclose(log);
 }
 
-/* ---- what is asked ---- */
+/* ---- tests ---- */
 static const signed char two = 2;
 
-/* Each launch doubles what the one before it gave. */
+/* Each launch doubles the result of the previous one. */
 static void in_order(void **state) {
   kit *k = *state;
   enum { N = 7, LATER = 200 };
@@ -179,7 +179,7 @@ static void in_order(void **state) {
     work[i - 1] = (array_work){1, 1, 1};
   }
   assert_int_equal(word(queue, chain[N - 1], 0), 64);
-  for (int i = 0; i < LATER; i++) { /* many wait at once; k tells them apart */
+  for (int i = 0; i < LATER; i++) { /* many wait at once; k distinguishes them */
     set(kernel, 1, 1, 1 + i % 50, chain[0], chain[0], chain[1]);
     event[i] = launch(queue, kernel, 0, NULL);
     work[N - 1 + i] = (array_work){1, 1, 1 + i % 50};
@@ -216,7 +216,7 @@ static void wait_lists_and_user_events(void **state) {
   set(kernel, 1, 1, 1, a, chain[0], chain[1]);
   event[0] = launch(queue, kernel, 1, &gate);
   set(kernel, 1, 1, 1, a, chain[1], chain[2]);
-  event[1] = launch(other, kernel, 1, &event[0]); /* from queue to queue */
+  event[1] = launch(other, kernel, 1, &event[0]); /* dependency between queues */
   DONE(clEnqueueMarkerWithWaitList(queue, 1, &event[1], &event[2]));
   DONE(clSetEventCallback(event[1], CL_COMPLETE, count_call, &called));
   DONE(clGetEventInfo(event[0], CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL));
@@ -241,7 +241,7 @@ static void wait_lists_and_user_events(void **state) {
   clReleaseCommandQueue(queue), clReleaseCommandQueue(other);
 }
 
-/* What is set after a launch was enqueued is the next one's. */
+/* Arguments set after enqueueing apply to the next launch only. */
 static void arguments_are_taken_when_enqueued(void **state) {
   kit *k = *state;
   const signed char values[] = {3, 5, 7};
@@ -256,7 +256,7 @@ static void arguments_are_taken_when_enqueued(void **state) {
   set_int(kernel, S_AT, 1);
   set_int(kernel, Y_AT, 1);
   DONE(clReleaseEvent(launch(queue, kernel, 0, NULL)));
-  cl_kernel copy = clCloneKernel(kernel, &e); /* with its arguments */
+  cl_kernel copy = clCloneKernel(kernel, &e); /* includes the arguments */
   DONE(e);
   set(kernel, 1, 2, 1, s, s, z);
   DONE(clReleaseEvent(launch(queue, kernel, 0, NULL)));
@@ -283,7 +283,7 @@ static cl_mem part(cl_mem of, size_t origin) {
   return mem;
 }
 
-/* Memories in each order of age, and parts of one. */
+/* Buffers in each order of creation, and sub-buffers. */
 static void memories_are_told_apart(void **state) {
   kit *k = *state;
   enum { M = 2, N = 3, K = 2 };
@@ -316,7 +316,7 @@ static void memories_are_told_apart(void **state) {
   clReleaseKernel(kernel), clReleaseCommandQueue(queue);
 }
 
-/* What a launch needs lives until it is done, and a handle that comes back has nothing of the one before it. */
+/* Objects live until pending launches are done, and a reused handle has no state of the old object. */
 static void released_handles(void **state) {
   kit *k = *state;
   const size_t one = 1;
@@ -333,7 +333,8 @@ static void released_handles(void **state) {
   event = launch(shut, kernel, 1, &gate);
   clReleaseKernel(kernel), clReleaseMemObject(a), clReleaseMemObject(s);
   cl_mem filler[4];
-  for (int i = 0; i < 4; i++) filler[i] = memory(k, 1, (signed char[]){99}); /* where they were, were they gone */
+  /* Would reuse the addresses if they were freed. */
+  for (int i = 0; i < 4; i++) filler[i] = memory(k, 1, (signed char[]){99});
   for (int i = 0; i < 40; i++) {
     cl_kernel other = clCreateKernel(program, i % 2 ? "one" : "array_i8", &e);
     DONE(e);
@@ -372,7 +373,7 @@ static void a_failed_event(void **state) {
   DONE(clSetUserEventStatus(gate, -5));
   assert_int_equal(clWaitForEvents(1, &event[1]), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
   assert_true(state_of(event[0]) < 0 && state_of(event[1]) < 0);
-  set(kernel, 1, 1, 1, a, a, z); /* and the device goes on */
+  set(kernel, 1, 1, 1, a, a, z); /* the device remains usable */
   DONE(clReleaseEvent(launch(other, kernel, 0, NULL)));
   assert_int_equal(word(other, z, 0), 4);
   assert_int_equal(word(other, y, 0), before);
@@ -413,7 +414,7 @@ static void what_is_refused(void **state) {
   assert_int_equal(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, (size_t[]){2}, 0, NULL, NULL),
                    CL_INVALID_WORK_GROUP_SIZE);
   assert_int_equal(clEnqueueNativeKernel(queue, never, NULL, 0, 0, NULL, NULL, 0, NULL, NULL), CL_INVALID_OPERATION);
-  if (getenv("CLADE_RTL_LOG")) { /* the counters of the array have 16 bits */
+  if (getenv("CLADE_RTL_LOG")) { /* the array's counters have 16 bits */
     set(kernel, 1, 1, 65536, a, a, y);
     assert_int_equal(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL), CL_OUT_OF_RESOURCES);
   }

@@ -1,14 +1,13 @@
-/* Kernels that the manifest puts into queues of their own: they run at the same time where nothing stands against it,
- * and whatever one writes and another touches is in order, within an execution and from one to the next. Kernels of
- * different programs never run at the same time. */
+/* Kernels that the manifest assigns to separate queues run concurrently if they are independent; conflicting
+ * accesses stay ordered within an execution and across executions. Kernels of different programs never run
+ * concurrently. */
 #include "base/file.h"
 #include "kit.h"
 
 enum { KINDS = 4, N = 96, NODES = 40, OUTPUTS = 3, EXECUTIONS = 30, QUEUES_OFF = 3 };
 
-/* y = 2 a + b + n, after a while, which is long where a begins with -1. The last kind is compiled, for the fallback
- * device.
- */
+/* y = 2 a + b + n, after a delay that is long if a begins with -1. The last kind is compiled for the fallback
+ * device. */
 #define MIX(kind, passes)                                                                                              \
   "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"                                                          \
   "void kit_mix" #kind "(__global const int *restrict a, const int a_at, __global const int *restrict b, const int "   \
@@ -48,7 +47,7 @@ static clade_op ops[KINDS];
 
 static clade_device *device, *fallback;
 
-/* Of the kinds that have a bit in the set. */
+/* `kinds`: bit set of kernels. */
 static void write_bundle(const char *path, unsigned kinds, int apart) {
   static clade__bundle_argument arguments[] = {{"global int *", "a", CLADE__READ},  {"int", "a_at", CLADE__VALUE},
                                                {"global int *", "b", CLADE__READ},  {"int", "b_at", CLADE__VALUE},
@@ -88,7 +87,7 @@ static clade_val mix(clade_graph *g, int kind, clade_val a, clade_val b) {
   return clade_node_add(g, &ops[kind], name, NULL, 2, in, NULL);
 }
 
-/* ---- launches, as they were seen ---- */
+/* ---- observed launches ---- */
 typedef struct launch {
   uint64_t start, end;
   bool second; /* of two programs: the one with kit_mix1 */
@@ -112,9 +111,9 @@ static void programs_took_turns(void) {
         fail_msg("launches %zu and %zu are of different programs, and ran at the same time", k, i);
 }
 
-/* ---- right, whatever depends on what ---- */
+/* ---- correctness for random dependencies ---- */
 typedef struct plan {
-  int kind[NODES], a[NODES], b[NODES]; /* values: 0 the input, 1 the variable, then the nodes */
+  int kind[NODES], a[NODES], b[NODES]; /* values: 0 is the input, 1 the variable, then the nodes */
 } plan;
 
 static uint32_t state = 1;
@@ -124,7 +123,7 @@ static plan draw(int kinds) {
   plan p;
   for (int i = 0; i < NODES; i++) {
     p.kind[i] = below(kinds);
-    p.a[i] = below(i + 2); /* some far behind: memory is given to others meanwhile */
+    p.a[i] = below(i + 2); /* some are far back, so that memory is reused meanwhile */
     p.b[i] = i < 6 ? below(i + 2) : i + 1 - below(6);
   }
   return p;
@@ -177,7 +176,7 @@ static void run_plan(const plan *p, bool profile) {
   check_ok(clade_run_new(func, vars, &run, .slots = 3, .profile = profile));
   n_launches = 0;
   if (profile) check_ok(clade_run_observe(run, keep, NULL));
-  for (int e = 0; e < EXECUTIONS; e++) { /* read only when others are under way */
+  for (int e = 0; e < EXECUTIONS; e++) { /* read only after others have been started */
     for (int i = 0; i < N; i++) x[i] = e;
     expect(p, e, &w, want[e]);
     check_ok(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &tickets[e]));
@@ -218,7 +217,7 @@ static void programs_take_turns(void **state_) {
   clade_device_release(device);
 }
 
-/* ---- at the same time ---- */
+/* ---- concurrency ---- */
 typedef struct span {
   uint64_t start[2], end[2];
   int n;
@@ -231,7 +230,7 @@ static void observe(void *user, const clade_step_time *t) {
   s->end[s->n++] = t->end_ns;
 }
 
-/* How many of so many executions had their two kernels, neither of which needs the other, run at the same time. */
+/* Number of executions, out of `tries`, in which two independent kernels overlapped. */
 static int together(int tries, bool apart) {
   clade_graph *g;
   clade_func *func;
@@ -274,7 +273,7 @@ static void kernels_run_at_the_same_time(void **state_) {
   for (size_t k = 0; k < CLADE_COUNT(bundles); k++) {
     int n = 0;
     open_with(bundles[k]);
-    for (int i = 0; i < 50 && !n; i++) n = together(2, true); /* a machine with much to do may not come to it at once */
+    for (int i = 0; i < 50 && !n; i++) n = together(2, true); /* a busy machine may need several attempts */
     clade_device_release(device);
     assert_true(n > 0);
   }

@@ -1,4 +1,4 @@
-/* Images that a small network learns in few steps: a square of each class in a place of its own, and noise. */
+/* Images that a small network learns in few steps: one square per class at its own position, with noise. */
 #ifndef TESTS_EMULATED_SQUARES_H
 #define TESTS_EMULATED_SQUARES_H
 
@@ -6,7 +6,7 @@
 
 enum { SIDE = 28, CLASSES = 10 };
 
-/* The batch of a step: n images one after another, and their labels. */
+/* The batch of a step: n images with labels. */
 static inline void draw_squares(int step, int n, float *x, int32_t *label) {
   uint32_t state = 12345u + (uint32_t)step;
   for (int i = 0; i < n * SIDE * SIDE; i++) {

@@ -1,4 +1,5 @@
-/* The simulated array against C: results bit for bit, cycles to the one, streams that pause, resets in the middle. */
+/* The simulated systolic array against C: bit-exact results, exact cycle counts, stalled streams and resets during a
+ * product. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void *memory(int64_t n, size_t bytes) {
   return p;
 }
 
-/* The first difference, or NULL. With a limit below the product's cycles the array is left in the middle of it. */
+/* Returns the first difference, or NULL. A limit below the product's cycles stops the array in the middle. */
 static const char *product(array_sim *sim, const array_work *w, fill f, const array_pauses *pauses, int64_t limit) {
   static char text[200];
   const array_shape shape = array_sim_shape();
@@ -74,7 +75,7 @@ static void check(array_sim *sim, int64_t m, int64_t n, int64_t k, fill f, array
   exit(1);
 }
 
-/* Each k at which something else bounds the array: no products, tiles that wait for results, the queue's depth. */
+/* For each k with a different bottleneck: no products, tiles that wait for results, and the queue's depth. */
 static void sizes(array_sim *sim) {
   const array_shape s = array_sim_shape();
   const int leave = 2 * s.rows + s.cols + 1, depth = 1 << s.log_depth;
@@ -88,7 +89,7 @@ static void sizes(array_sim *sim) {
   check(sim, 0, 7, 9, RANDOM, flowing);
   check(sim, 7, 0, 9, RANDOM, flowing);
   check(sim, 0, 0, 0, RANDOM, flowing);
-  check(sim, 2, 3, 65535, LOWEST, flowing); /* the largest sums that there are */
+  check(sim, 2, 3, 65535, LOWEST, flowing); /* the largest possible sums */
 }
 
 static array_pauses some_pauses(void) {

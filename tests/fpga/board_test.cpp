@@ -1,5 +1,4 @@
-/* What was synthesized for a board, simulated at its pins: matrices go in by SPI, and what comes back is compared with
- * C. */
+/* Simulates the synthesized netlist at its pins: sends matrices by SPI and compares the results with C. */
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -11,7 +10,7 @@ extern "C" {
 
 static const array_shape shape = {BOARD_ROWS, BOARD_COLS, BOARD_LOG_DEPTH};
 
-enum { NOTHING, COMMAND, BEAT_A, BEAT_B, RESULT }; /* clade_serial.sv */
+enum { NOTHING, COMMAND, BEAT_A, BEAT_B, RESULT }; /* opcodes of clade_serial.sv */
 enum { WAITS = 1, HAS_RESULT = 2, IDLE = 4, ALIVE = 0xa8, ALIVE_MASK = 0xf8 };
 
 static VerilatedContext context;
@@ -86,7 +85,7 @@ static void product(int64_t m, int64_t n, int64_t k) {
     if (status & HAS_RESULT) {
       transaction(RESULT, nullptr, &beats[done.out++ * shape.cols], 4 * shape.cols);
     } else if (!(status & WAITS) && done.b < all.b) {
-      /* the beat of a that the next one of b meets; earlier ones lie in the queue */
+      /* the beat of a that meets the next beat of b; earlier ones are in the queue */
       int64_t meets = all.a == all.b ? done.b : done.b / (across * k) * k + done.b % k;
       if (done.a <= meets)
         transaction(BEAT_A, &a_beats[done.a++ * shape.rows], nullptr, shape.rows);

@@ -1,4 +1,4 @@
-/* Which of the faults that plant.py planted is in force: the simulation asks by its C interface. */
+/* Selects the active fault of those planted by plant.py, for the simulation's C interface. */
 #include <stdlib.h>
 
 int fault(void);

@@ -1,5 +1,5 @@
-/* The kernels of fpga/ as OpenCL programs, against definitions in double: each on odd, small and empty shapes, for two
- * sizes of the array. Nothing of Clade launches them here. */
+/* The kernels of fpga/ as OpenCL programs against references in double, for odd, small and empty shapes and two
+ * array sizes. They are launched by OpenCL alone, without Clade. */
 #include "kernels.h"
 
 #include <stdarg.h>
@@ -266,7 +266,7 @@ void kernels_launch_zero(const char *name) {
   buffer_free(&none);
 }
 
-/* array_i8: what computes it where PoCL's kernel of that name is empty. */
+/* array_i8: the device whose PoCL kernel of that name is empty must compute it. */
 static int main_hollow(void) {
   kernels_open_hollow("array_i8");
   kernels_launch_zero("array_i8");

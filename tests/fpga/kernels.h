@@ -1,5 +1,5 @@
-/* For tests of fpga/: the kernels' program on a device, buffers between guard zones, launches by the list of
- * arguments. */
+/* Test support for fpga/: the kernels' program on a device, buffers with guard zones, and launches by argument
+ * lists. */
 #ifndef CLADE_TEST_FPGA_KERNELS_H
 #define CLADE_TEST_FPGA_KERNELS_H
 
@@ -9,39 +9,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GUARD = 64 }; /* elements before and behind a buffer's own */
+enum { GUARD = 64 }; /* elements before and after a buffer's contents */
 
 typedef struct buffer {
   cl_mem mem;
-  size_t n, element; /* elements, bytes of one */
+  size_t n, element; /* count; bytes per element */
 } buffer;
 buffer buffer_new(size_t n, size_t element, const void *data); /* data NULL: NaN */
 void buffer_read(const buffer *b, void *data);                 /* checks the guard zones */
-/* The same of floats, as doubles: random ones, and those that lie there. */
+/* Buffers of floats with values as doubles: random input, and contents. */
 buffer buffer_floats(size_t n, double low, double high, double *value);
 void buffer_doubles(const buffer *b, double *value);
 void buffer_free(buffer *b);
 
-/* Builds fpga/clade.cl with these sizes of the array. */
+/* Builds fpga/clade.cl for an array of this size. */
 void kernels_open(int pe_rows, int pe_cols);
-/* On the last platform, the emulated accelerator, this kernel with nothing in it. */
+/* Uses the emulated accelerator, the last platform, with an empty body for this kernel. */
 void kernels_open_hollow(const char *kernel);
 void kernels_close(void);
-/* Names, types, access and work-group sizes are those of fpga/interface.def. */
+/* Compares names, types, access and work-group sizes with fpga/interface.def. */
 void kernels_compare(void);
-/* One value for each TENSOR (a buffer) and VALUE of the list, in its order. */
+/* One value for each TENSOR (a buffer) and VALUE of the kernel, in order. */
 void kernels_launch(const char *kernel, const void *const *value);
-/* With all values zero and no memory to speak of. */
+/* Launches with all values zero and tiny buffers. */
 void kernels_launch_zero(const char *kernel);
-const char *kernels_name(int i); /* NULL behind the last one */
+const char *kernels_name(int i); /* NULL after the last */
 
-/* ---- random numbers, and failures ---- */
+/* ---- random numbers and checks ---- */
 uint32_t draw(uint32_t below);
 double draw_real(double low, double high);
 int32_t instruction(unsigned fn, int wrt, int a, int b, int c, int from, int to);
 #define REQUIRE(condition, ...) ((condition) ? (void)0 : fail(__FILE__, __LINE__, __VA_ARGS__))
 _Noreturn void fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* |got - want| <= bound, and NaN where NaN is wanted. */
+/* Requires |got - want| <= bound, or NaN if NaN is expected. */
 void near(const char *what, size_t at, double got, double want, double bound);
 
 void test_array(void);

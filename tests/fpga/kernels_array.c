@@ -1,4 +1,4 @@
-/* The array of fpga/array.cl against its definition. */
+/* The array kernel of fpga/array.cl against its definition. */
 #include "kernels.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 enum { A, S, Y, E0, E1, E2, OPERANDS = 6 };
 enum { CASES = 90 };
 
-/* A case as the kernel's arguments tell it, and its operands as numbers. */
+/* A case in the form of the kernel's arguments, and its operands as numbers. */
 typedef struct sums {
   cl_int8 size, a_s, s_s, map, code;
   cl_int4 inner, e_s[3];
@@ -18,7 +18,7 @@ typedef struct sums {
   double *value[OPERANDS];
 } sums;
 
-/* Strides of dense axes in a random order, of which the first two may be repeated; how many elements there are. */
+/* Dense strides of axes in random order, the first two optionally broadcast; returns the number of elements. */
 static size_t lay_out(int n, const int *extent, cl_int *stride, bool repeat) {
   int order[6], used = 0;
   size_t size = 1;
@@ -39,7 +39,7 @@ static size_t lay_out(int n, const int *extent, cl_int *stride, bool repeat) {
 
 static int some(int most) { return draw(12) == 0 ? (int)draw(2) : 1 + (int)draw((uint32_t)most); }
 
-/* A product: the source is one image. */
+/* A product: the source counts as one image. */
 static void draw_product(sums *c) {
   int k = draw(8) ? some(90) : 0, batches[2] = {1 + (int)draw(2), 1 + (int)draw(2)};
   c->size = (cl_int8){{batches[0], batches[1], some(80), 1, 1, some(80), k, 0}};
@@ -48,7 +48,7 @@ static void draw_product(sums *c) {
   c->map = (cl_int8){{0, 1, 0, 1, 1, 0, 0, 1}};
 }
 
-/* A window over images, from results to what it covers or back. */
+/* A convolution over images, from results to inputs or the reverse. */
 static void draw_window(sums *c) {
   c->size = (cl_int8){{some(2), some(2), some(12), some(3), some(12), some(12), some(14), some(14)}};
   c->inner = (cl_int4){{some(3), some(9), some(9), 0}};
@@ -80,7 +80,7 @@ static void draw_case(sums *c, bool bytes) {
     for (size_t j = 0; j < c->length[i]; j++)
       c->value[i][j] = bytes && i <= S ? (double)draw(256) - 128 : (float)draw_real(-2, 2);
   }
-  /* nothing; relu(sum + e0); (sum + e0) * e1 + e2; where the sum is an int, it is made a float first */
+  /* no epilogue; relu(sum + e0); (sum + e0) * e1 + e2; an integer sum is converted to float first */
   int ops = 0, program = (int)draw(3), v = 0;
   c->inner.s[3] = program == 0 ? 0 : program == 1 ? 1 : 3;
   if (!program) return;
@@ -91,13 +91,13 @@ static void draw_case(sums *c, bool bytes) {
   if (program == 2) c->code.s[ops] = instruction(160, 0, 3, v, 0, 0, 0);
 }
 
-/* The place of a result's and an inner pixel along an axis; -1: none. */
+/* Source position along an axis for a result and a tap; -1: padding. */
 static int place(const cl_int *map, int j, int k, int size) {
   int at = j * map[0] + k * map[1] + map[2];
   return at < 0 || at % map[3] || at / map[3] >= size ? -1 : at / map[3];
 }
 
-/* Sum and sum of absolute values for (b0, b1, i, j). */
+/* Sum, and sum of absolute values, for (b0, b1, i, j). */
 static void reference(const sums *c, const int *b, int i, int j, double *sum, double *size) {
   const cl_int *z = c->size.s, *as = c->a_s.s, *ss = c->s_s.s, *n = c->inner.s;
   const int jx = j % z[5], jy = j / z[5] % z[4], jo = j / z[5] / z[4];

@@ -1,5 +1,5 @@
-/* The interpreter of elementwise programs: every function that fpga/interface.def lists, every derivative, and operands
- * that broadcast. */
+/* The interpreter of elementwise programs: every function listed in fpga/interface.def, every derivative, and
+ * broadcast operands. */
 #include "kernels.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static uint32_t word_of(int kind, double v) {
   return word;
 }
 
-/* One instruction over up to three operands of random shapes. */
+/* One instruction with up to three operands of random shapes. */
 typedef struct trial {
   const clade__elt_row *row;
   int wrt, in[3], out;

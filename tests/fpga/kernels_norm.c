@@ -10,7 +10,7 @@ typedef struct layer {
   cl_int samples, channels, inner;
   int count;
   size_t all, each;
-  double x[MOST], mean[CHANNELS], square[CHANNELS]; /* square: the sum of squared deviations */
+  double x[MOST], mean[CHANNELS], square[CHANNELS]; /* square: sum of squared deviations */
 } layer;
 
 static int element(const layer *l, int c, int i) { return (i / l->inner * l->channels + c) * l->inner + i % l->inner; }

@@ -10,7 +10,7 @@ static int pixel(const cl_int8 *size, const cl_int *map, int axis, int window, i
   return at < 0 || at >= size->s[1 + axis] ? -1 : at;
 }
 
-/* Of a window: its largest pixel's place, its sum and how many there are. */
+/* Of a window: position of its maximum, its sum and its number of pixels. */
 typedef struct window {
   int at, count;
   double sum;

@@ -14,7 +14,7 @@ static void run_reduce(int kind) {
   static double x[MOST], y[MOST];
   cl_int8 size, stride = {{0}};
   int all = 1, outputs = 1;
-  for (int i = 7; i >= 0; i--) { /* a kept axis, then a reduced one, from the fast end on */
+  for (int i = 7; i >= 0; i--) { /* alternating kept and reduced axes, innermost first */
     int axis = i & 1 ? 4 + i / 2 : i / 2;
     size.s[axis] = draw(15) == 0 ? 0 : 1 + (int)draw(i < 4 ? 2 : 5);
     stride.s[axis] = all;
@@ -44,7 +44,7 @@ static void run_reduce(int kind) {
   buffer_free(&by);
 }
 
-/* What a rule makes of (a, b, c), by the derivative d. */
+/* Result of an update rule on (a, b, c) with gradient d. */
 typedef struct state {
   double a, b, c;
 } state;

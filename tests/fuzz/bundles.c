@@ -1,4 +1,4 @@
-/* Writes a bundle, a manifest and a binary of each format into a directory, as seeds for the fuzzer. */
+/* Writes a bundle, a manifest and a binary of each format to a directory, as seeds for the fuzzer. */
 #include "../bundle_kit.h"
 
 #include <stdio.h>

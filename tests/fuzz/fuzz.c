@@ -1,5 +1,5 @@
-/* The readers of files under libFuzzer. One program for all: CLADE_FUZZ names the format. Variables are a pretence, so
- * that loading goes its whole way without a device. */
+/* Fuzz targets for the file readers under libFuzzer. CLADE_FUZZ selects the format. Variables are fake, so that
+ * loading runs completely without a device. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,15 +8,15 @@
 #include "io/checkpoint.h"
 #include "model/cycles.h"
 
-/* ---- what becomes of an array ---- */
+/* ---- use of arrays ---- */
 static volatile unsigned char sink;
 
-/* Memory that is not there is found by AddressSanitizer. */
+/* Reads all bytes, so that AddressSanitizer finds invalid memory. */
 static void look_at(const void *data, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) sink ^= ((const unsigned char *)data)[i];
 }
 
-/* Shape and memory agree whatever was read. */
+/* Shape and memory must agree for any input. */
 static void use(clade_array *array) {
   int64_t elements;
   size_t bytes;
@@ -27,7 +27,7 @@ static void use(clade_array *array) {
   clade_array_free(array);
 }
 
-/* ---- a model of two variables, and one of an optimiser's ---- */
+/* ---- a model with two variables and an optimizer's variable ---- */
 static const clade_port_info model[] = {
     {sizeof(clade_port_info), "w", {CLADE_F32, {0}, {2, {3, 4}}}, true},
     {sizeof(clade_port_info), "optimizer.step", {CLADE_I64, {0}, {0, {0}}}, false},
@@ -100,7 +100,7 @@ static void safetensors(clade__bytes *file) {
   clade__tensors_free(&tensors);
 }
 
-/* The checksum of the header is made right, or nothing behind it would ever be reached. */
+/* Corrects the header's checksum; otherwise nothing behind it would be reached. */
 static void checkpoint(clade__bytes *file) {
   enum { SMALLEST = 80 };
   clade_checkpoint *c;
@@ -109,12 +109,12 @@ static void checkpoint(clade__bytes *file) {
   if (clade__checkpoint_parse("step.safetensors", file, &c) != CLADE_OK) return;
   look_at(clade_checkpoint_text(c), strlen(clade_checkpoint_text(c)));
   (void)!clade_checkpoint_apply(c, &pretended);
-  (void)!clade_checkpoint_shapes(c, (clade_graph *)&pretended); /* it is only handed on */
+  (void)!clade_checkpoint_shapes(c, (clade_graph *)&pretended); /* passed through only */
   clade_checkpoint_free(c);
 }
 
 /* ---- bundles ---- */
-/* The digest is made right, or the manifest would never be reached. */
+/* Corrects the digest; otherwise the manifest would not be reached. */
 static void bundle(clade__bytes *file) {
   clade__bundle b;
   if (file->n > CLADE__HEADER_BYTES) {
@@ -137,7 +137,7 @@ static void manifest(clade__bytes *file) {
   clade__manifest m;
   char *text;
   if (clade__manifest_parse("x", file->data, file->n, &arena, &m) == CLADE_OK) {
-    if (clade__manifest_print(&m, &text)) abort(); /* what was read can be written */
+    if (clade__manifest_print(&m, &text)) abort(); /* what was parsed can be printed */
     clade__free(text);
   }
   clade__arena_free(&arena);
@@ -160,7 +160,7 @@ static void aocx(clade__bytes *file) { container(file, clade__aocx_check); }
 static void poclbin(clade__bytes *file) { container(file, clade__poclbin_check); }
 
 /* ---- devices of the cycle model ---- */
-/* Whatever a file tells, a work is refused or has its range. */
+/* For any input, work is either refused or has a valid estimate. */
 static void estimate(const cycles_device *device) {
   const cycles_work works[] = {
       {.kind = CYCLES_GEMM, .gemm = {1, 100, 70, 300}},
@@ -220,6 +220,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes) {
   if (!file.data) return 0;
   memcpy(file.data, data, bytes);
   reader(&file);
-  if (file.data) abort(); /* every reader takes it over */
+  if (file.data) abort(); /* every reader takes ownership */
   return 0;
 }

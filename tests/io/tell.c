@@ -1,4 +1,4 @@
-/* Writes one file of each kind into a directory, with contents that read_back.py and other_readers.py know. */
+/* Writes one file of each format to a directory, with contents known to read_back.py and other_readers.py. */
 #include <math.h>
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ static clade_status make_vars(clade_device *device, clade_vars **out) {
   return status;
 }
 
-/* Element i is (i + number of the variable) / 2, by its type. */
+/* Element i is (i + index of the variable) / 2, converted to its type. */
 static clade_status fill(clade_vars *vars) {
   for (int v = 0; v < COUNT; v++) {
     float values[300];
@@ -75,7 +75,7 @@ static int tell_events(const char *path) {
   TRY(clade_events_open(path, 0, &events));
   for (int step = 0; step < 20; step++) TRY(clade_events_scalar(events, step, "loss", 1.0 / (step + 1)));
   clade_events_close(events);
-  TRY(clade_events_open(path, 10, &events)); /* resumed: what was told of steps 10 to 19 is told again */
+  TRY(clade_events_open(path, 10, &events)); /* resumed: steps 10 to 19 are written again */
   for (int step = 10; step < 300; step++) TRY(clade_events_scalar(events, step, "loss", 2.0 / (step + 1)));
   TRY(clade_events_scalar(events, 300, "odd,\"tag\"", NAN));
   TRY(clade_events_histogram(events, 300, "weights/z", values, 1000));

@@ -1,11 +1,10 @@
-/* The door of the layer: one function per row of entries.def in front of the implementation's, and the two functions by
- * which the loader takes it in. */
+/* The layer's entry points: one wrapper per row of entries.def, and the two functions that the loader calls. */
 #include "state.h"
 
 static const cl_icd_dispatch *next;
 static cl_icd_dispatch mine;
 
-/* ---- outputs: what a failed call leaves in them, what a good one brings ---- */
+/* ---- outputs: cleared by failed calls, recorded by successful ones ---- */
 #define OUT_NOTHING_ZERO
 #define OUT_NOTHING_NOTE
 #define OUT_INFO_ZERO                                        \

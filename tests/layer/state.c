@@ -1,4 +1,4 @@
-/* Counts, the fault, recorded calls and objects of the layer; and the functions by which tests steer and read it. */
+/* State of the layer: counts, the armed fault, recorded calls and live objects; and its control functions. */
 #include "state.h"
 
 #include <execinfo.h>
@@ -11,7 +11,7 @@ enum { FRAMES = 48, BUCKETS = 4096 };
 typedef struct object {
   const void *address;
   kind kind;
-  int entry; /* that brought it */
+  int entry; /* that created it */
   uint64_t site;
   long count;
   struct object *next;
@@ -51,7 +51,7 @@ static const char *const entry_names[ENTRIES] = {
 #include "entries.def"
 };
 
-/* "clCreate*" matches all that begin so. */
+/* "clCreate*" matches by prefix. */
 static bool matches(const char *pattern, const char *name) {
   size_t n = strlen(pattern);
   if (n > 0 && pattern[n - 1] == '*') return strncmp(pattern, name, n - 1) == 0;
@@ -75,7 +75,7 @@ static bool counts_for_sites(const char *file) {
   return strcmp(file, self) == 0 || strncmp(base, "libclade.", 9) == 0;
 }
 
-/* Under the lock: dladdr and backtrace are not the fastest, and nobody measures with sites on. */
+/* Called under the lock: dladdr and backtrace are slow, which is acceptable since sites are off in measurements. */
 static uint64_t site_of_caller(void) {
   void *frames[FRAMES];
   int n = backtrace(frames, FRAMES);
@@ -159,14 +159,14 @@ static long live_of(int kind) {
   return sum;
 }
 
-/* KINDS where there is no such kind. */
+/* KINDS: unknown. */
 static int kind_number(const char *name) {
   int kind = 0;
   while (kind < KINDS && strcmp(kind_names[kind], name) != 0) kind++;
   return kind;
 }
 
-/* ---- what tests call ---- */
+/* ---- control functions ---- */
 EXPORT bool clade_layer_loaded(void) { return initialized; }
 EXPORT size_t clade_layer_entries(void) { return ENTRIES; }
 EXPORT const char *clade_layer_entry(size_t index) { return index < ENTRIES ? entry_names[index] : NULL; }
@@ -263,7 +263,7 @@ EXPORT bool clade_layer_report(const char *path) {
   return fclose(f) == 0;
 }
 
-/* ---- processes of their own ---- */
+/* ---- control by environment variables ---- */
 static int error_number(const char *name) {
   static const struct {
     const char *name;
@@ -278,7 +278,7 @@ static int error_number(const char *name) {
   return atoi(name);
 }
 
-/* NAME[@SITE]:N[+][:ERROR] */
+/* Parses NAME[@SITE]:N[+][:ERROR]. */
 static void fail_from_text(const char *text) {
   char name[64] = "", rest[128] = "", error[64] = "";
   unsigned long long nth = 0;
@@ -300,10 +300,10 @@ static void fail_from_text(const char *text) {
   clade_layer_arm(&wanted);
 }
 
-/* When the object is opened: by a test before its first OpenCL call, or by the loader. */
+/* Runs when the object is opened, by a test before its first OpenCL call or by the loader. */
 __attribute__((constructor)) static void begin(void) {
   void *frame[1];
-  backtrace(frame, 1); /* loads what it needs now, not inside a call */
+  backtrace(frame, 1); /* loads its dependencies now, not within a call */
   const char *text = getenv("CLADE_LAYER_FAIL"), *record = getenv("CLADE_LAYER_RECORD");
   report_path = getenv("CLADE_LAYER_REPORT");
   recording = record && strcmp(record, "1") == 0;

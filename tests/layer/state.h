@@ -1,4 +1,4 @@
-/* What the layer remembers: counts, the fault, recorded calls, objects. Everything behind one lock. */
+/* State of the layer: counts, the armed fault, recorded calls and live objects, all behind one lock. */
 #ifndef CLADE_LAYER_STATE_H
 #define CLADE_LAYER_STATE_H
 
@@ -49,12 +49,12 @@ enum entry_number {
   ENTRIES
 };
 
-/* One call begins: counted, recorded. CL_SUCCESS, or the error that it shall fail with. */
+/* Counts and records a call. Returns CL_SUCCESS or the error that it must fail with. */
 cl_int layer_enter(int entry, cl_int natural, uint64_t *site);
 
 void layer_created(kind kind, const void *object, int entry, uint64_t site);
 void layer_retained(kind kind, const void *object, int entry, uint64_t site);
-/* Before it is released: afterwards the address may belong to another object. layer_kept takes it back. */
+/* Called before a release, after which the address may be reused. layer_kept undoes it. */
 void layer_released(kind kind, const void *object);
 void layer_kept(kind kind, const void *object);
 

@@ -1,5 +1,5 @@
-/* The layer itself, over a small OpenCL program of its own: that it is loaded, counts, fails what it is told to, and
- * finds what is left or released too often. With the argument "child" it is that program alone. */
+/* Tests of the layer with a small OpenCL program: that it is loaded, counts calls, injects faults, and finds leaked
+ * and over-released objects. With the argument "child", runs the program only. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static clade_layer layer;
 static cl_platform_id platform;
 static cl_device_id device;
 
-/* Creates, writes, reads back and releases; keeps nothing, whatever fails. The first error. */
+/* Creates, writes, reads back and releases, also after errors. Returns the first error. */
 static cl_int program(void) {
   float in[N], out[N] = {0};
   cl_int e;
@@ -84,7 +84,7 @@ static void test_each_call_fails(void **state) {
     layer.arm(&(clade_layer_fault){.nth = n, .error = CL_OUT_OF_HOST_MEMORY});
     cl_int e = program();
     assert_int_equal(layer.failed(), 1);
-    assert_int_equal(e, n <= 6 ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS); /* 7 to 10 are releases: the program goes on */
+    assert_int_equal(e, n <= 6 ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS); /* 7 to 10 are releases: the program continues */
     assert_int_equal(layer.live(NULL), 0);
     assert_int_equal(layer.over(NULL), 0);
   }
@@ -127,12 +127,12 @@ static void test_outputs_are_cleared(void **state) {
   assert_null(ids[1]);
 }
 
-/* Three calls of clCreateBuffer, by two places of this function. */
+/* Three calls of clCreateBuffer from two places of this function. */
 static void test_sites(void **state) {
   (void)state;
   clade_layer_call call[64];
   layer.record(true);
-  volatile int rounds = 2; /* unknown to the compiler, which would make two places of it */
+  volatile int rounds = 2; /* prevents unrolling, which would duplicate the call site */
   for (int i = 0; i < rounds; i++) assert_int_equal(program(), CL_SUCCESS);
   assert_int_equal(program(), CL_SUCCESS);
   layer.record(false);
@@ -143,7 +143,7 @@ static void test_sites(void **state) {
   assert_true(call[2].site != call[22].site);
   assert_true(call[2].site != call[1].site);
   layer.arm(&(clade_layer_fault){.site = call[2].site, .nth = 1});
-  assert_int_equal(program(), CL_SUCCESS); /* from a third place */
+  assert_int_equal(program(), CL_SUCCESS); /* a third call site */
   assert_int_equal(layer.failed(), 0);
 }
 
@@ -159,7 +159,7 @@ static void test_leaks_are_found(void **state) {
   assert_int_equal(layer.live("context"), 1);
   assert_int_equal(clReleaseContext(context), CL_SUCCESS);
   assert_int_equal(layer.live(NULL), 0);
-  assert_int_equal(clReleaseDevice(device), CL_SUCCESS); /* nobody retained it; harmless for a root device */
+  assert_int_equal(clReleaseDevice(device), CL_SUCCESS); /* no reference is held; harmless for a root device */
   assert_int_equal(layer.over("device"), 1);
   assert_int_equal(layer.over("context"), 0);
 }
@@ -184,13 +184,13 @@ static void test_threads(void **state) {
   assert_int_equal(layer.live(NULL), 0);
 }
 
-/* A process of its own, steered by the environment; its report is looked through for a line. */
+/* Runs a child process controlled by the environment and searches its report for a line. */
 static int child(const char *fault, const char *line) {
   char path[] = "/tmp/layer-report-XXXXXX", text[256];
   int fd = mkstemp(path), status = -1, found = 0;
   assert_true(fd >= 0);
   pid_t pid = fork();
-  if (pid == 0) { /* exec follows at once: nothing of OpenCL is used between */
+  if (pid == 0) { /* exec follows at once, so OpenCL is not used in the fork */
     setenv("CLADE_LAYER_FAIL", fault, 1);
     setenv("CLADE_LAYER_REPORT", path, 1);
     execl("/proc/self/exe", "/proc/self/exe", "child", (char *)NULL);

@@ -1,5 +1,6 @@
-/* A program that uses the library and asks PoCL's device for its units, on a host that has every one. By its words it
- * is as hard on children as programs may be; it says what each unit came to, and what is left of the children. */
+/* A program that queries the matrix units of PoCL's device on a host that claims to have all. Its arguments select
+ * signal and descriptor settings that are hostile to children. Prints the state of each unit and the children that
+ * remain. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,7 +52,7 @@ static void ask_by_parts(clade_device *whole) {
   for (int i = 0; i < PARTS; i++) clade_device_release(part[i]);
 }
 
-/* Products that would go by the units, compiled as a whole. */
+/* Compiles products that would use the units. */
 static void compile(clade_device *device) {
   static const clade_dtype types[][2] = {{CLADE_U8, CLADE_I8}, {CLADE_BF16, CLADE_BF16}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -93,7 +94,7 @@ int main(int argc, char **argv) {
     if (!strncmp(argv[i], "cache=", 6)) init = true, cache = argv[i] + 6;
     if (strstr(argv[i], "/marker"))
       for (int k = 0; k < FILES; k++)
-        if (open(argv[i], O_RDWR | O_CREAT, 0600) < 0) return 2; /* inherited by whoever is executed */
+        if (open(argv[i], O_RDWR | O_CREAT, 0600) < 0) return 2; /* inherited by executed programs */
   }
   if (init) check(clade_init(.cache_dir = cache));
   check(clade_device_find("pocl", &device));

@@ -1,7 +1,7 @@
-/* An OpenCL layer that stands for an implementation that nobody tried: its platform's version is unknown, and what it
- * does with a program that holds inline assembly is CLADE_ASM: abort, hang, imitate (vnni's probe by plain C), or else
- * what the implementation does. Before that it writes to both standard streams, and to the file CLADE_ASM_LOG the names
- * of all descriptors that hold "marker". */
+/* An OpenCL layer that simulates an untested implementation: its platform version is unknown, and CLADE_ASM selects
+ * how it handles programs with inline assembly: abort, hang, imitate (vnni's probe in plain C), or else pass them
+ * on. Before that it writes to both standard streams, and writes the names of all descriptors that contain "marker"
+ * to the file CLADE_ASM_LOG. */
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 enum { MOST = 64 };
 static const cl_icd_dispatch *next;
 static cl_icd_dispatch mine;
-static cl_program assembly[MOST]; /* programs that hold it */
+static cl_program assembly[MOST]; /* programs with inline assembly */
 static int n_assembly;
 
 static const char imitation[] =

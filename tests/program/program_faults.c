@@ -1,5 +1,6 @@
-/* Every OpenCL call and every allocation of preparing kernels, failed once and from then on, with an empty cache and
- * with a full one: a status with a message or the right result, nothing held afterwards, and usable again. */
+/* Fault injection for kernel preparation: every OpenCL call and every allocation fails, once or permanently, with an
+ * empty and with a full cache. Required: a status with a message or the correct result, no leaks, and a usable
+ * library afterwards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <dirent.h>
@@ -16,7 +17,7 @@
 enum { VARIANTS = 2 };
 static char root[64];
 
-/* ---- what is done again and again ---- */
+/* ---- the work ---- */
 static void empty_cache(void) {
   DIR *dir = opendir(root);
   for (struct dirent *e; dir && (e = readdir(dir));)
@@ -24,7 +25,7 @@ static void empty_cache(void) {
   if (dir) closedir(dir);
 }
 
-/* From opening the device to giving it back. Wrong values count as a failure without a status. */
+/* Opens the device, computes and releases it. Wrong results count as a failure without a status. */
 static clade_status work(void) {
   clade__request r[VARIANTS];
   clade__program_kernel k[VARIANTS];
@@ -43,8 +44,8 @@ static clade_status work(void) {
   return status;
 }
 
-/* Asking after each fault whether all is usable again takes as long as the rest where it is cold, and the next round
- * goes the same way up to its own fault. */
+/* Checking usability after each fault doubles the time with a cold cache; the next round executes the same code up
+ * to its own fault anyway. */
 static void sweep(arm_fn *arm, reached_fn *reached, bool cold, bool for_good) {
   empty_cache();
   fault_sweep(&(fault_task){work, cold ? empty_cache : NULL, cold ? 4 : 1}, arm, reached, for_good);

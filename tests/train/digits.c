@@ -1,5 +1,5 @@
-/* The generated digits are worth a network: LeNet-5 learns them within three epochs, and a model without hidden values
- * (logistic regression) stays at least five points behind. */
+/* The generated digits are a meaningful task: LeNet-5 learns them within three epochs, and logistic regression is at
+ * least five points worse. */
 #include <stdio.h>
 
 #include "check.h"
@@ -10,7 +10,7 @@ static clade_val logistic(clade_graph *g, clade_val x, int classes, void *user) 
   return clade_nn_linear(g, "fc", clade_flatten(g, x, 1), .out = classes);
 }
 
-/* `path` is where the weights are kept; NULL: nowhere. */
+/* `path`: where to store the weights, or NULL. */
 static double train(clade_model_fn *model, const char *name, const char *path) {
   clade_dataset *images, *test;
   clade_vars *vars;

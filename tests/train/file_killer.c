@@ -1,6 +1,6 @@
-/* Preloaded: kills the process as kill -9 does at its n-th change of files below a directory, before the call or in the
- * middle of it. CLADE_KILL_BELOW names the directory, CLADE_KILL_AT the number, from 1 on; without a number the changes
- * are counted, and the count is written to CLADE_KILL_COUNT at the end. */
+/* Preloaded library: kills the process with SIGKILL at its n-th modification of files below a directory, before or
+ * during the call. CLADE_KILL_BELOW is the directory, CLADE_KILL_AT the number, from 1. Without a number, counts the
+ * modifications and writes the count to CLADE_KILL_COUNT at exit. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,7 +44,7 @@ static void die(void) { kill(getpid(), SIGKILL); }
 
 #define NEXT(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))
 
-/* Half of what was to be written is there when it dies. */
+/* Writes half of the data before dying. */
 ssize_t write(int fd, const void *data, size_t n) {
   if (fd_is_below(fd) && due()) {
     NEXT(write)(fd, data, n / 2);

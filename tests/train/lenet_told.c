@@ -1,6 +1,5 @@
-/* Trains LeNet-5 on Fashion-MNIST with plain SGD whose rate falls along a cosine, and leaves what another library needs
- * to do the same: the initial weights and the samples of every batch. Prints what it saw as JSON. lenet_told DIR SEED
- * EPOCHS */
+/* Trains LeNet-5 on Fashion-MNIST with plain SGD and a cosine schedule, and exports what another library needs to do
+ * the same: the initial weights and the samples of every batch. Prints results as JSON. lenet_told DIR SEED EPOCHS */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +15,7 @@ static const char *path(const char *directory, const char *name) {
   return path_of;
 }
 
-/* Initial values are functions of the seed and the name: these are the ones that the training begins with. */
+/* Initial values depend on seed and name only, so these are the ones that the training starts with. */
 static void leave_weights(const char *directory, uint64_t seed) {
   clade_device *device;
   clade_graph *g;

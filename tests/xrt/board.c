@@ -1,5 +1,5 @@
-/* A layer over the Xilinx runtime in its no-hardware mode, whose device has no name and no memory: here it has those of
- * a board, so that Clade takes it for one. It counts the programs that the runtime refuses. */
+/* A layer over the Xilinx runtime in no-hardware mode, whose device has no name and no memory: reports a board's
+ * name and memory, so that Clade accepts the device. Counts the programs that the runtime refuses. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_layer.h>
 #include <string.h>

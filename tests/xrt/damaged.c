@@ -1,5 +1,5 @@
-/* Xilinx' runtime believes what an xclbin says, and a damaged one ends its process. Whatever of such files Clade's own
- * check lets through, the runtime must live with: it is loaded and launched in a process of its own. */
+/* The Xilinx runtime trusts the contents of an xclbin and crashes on damaged ones. Every damaged file that passes
+ * Clade's checks must be safe: it is loaded and launched in a separate process. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ typedef struct damage {
   uint32_t value;
 } damage;
 
-/* What the process that loads has come to. */
+/* Progress of the loading process. */
 typedef struct progress {
   size_t next, loaded;
 } progress;
@@ -25,7 +25,7 @@ static damage *damages;
 static size_t count, capacity;
 static progress *shared;
 
-/* Each as an image of its own: of one that it knows the runtime reads nothing again. */
+/* Each gets its own UUID, since the runtime does not reread a known image. */
 static void damaged(const damage *d, size_t image, unsigned char *to) {
   memcpy(to, whole.data, whole.length);
   clade__put_little(to + d->at, d->value, d->bytes);
@@ -49,7 +49,7 @@ static clade_status check(const void *binary, size_t bytes) {
   return status;
 }
 
-/* Kept, where Clade's check takes it. */
+/* Keeps the damage if Clade's check accepts the file. */
 static void consider(damage d, unsigned char *room) {
   if (d.at + d.bytes > whole.length) return;
   damaged(&d, count + 1, room);
@@ -58,7 +58,7 @@ static void consider(damage d, unsigned char *room) {
   damages[count++] = d;
 }
 
-/* ---- in a process of its own ---- */
+/* ---- in a separate process ---- */
 static void launch(clade_device *device, cl_program program) {
   const size_t one = 1;
   const cl_int zero = 0;
@@ -80,8 +80,7 @@ static void launch(clade_device *device, cl_program program) {
   clade__kernel_release(kernel);
 }
 
-/* The runtime gives a program up a moment after its last launch, on a thread of its own; until then it takes no other.
- */
+/* The runtime releases a program on a thread, a moment after its last launch; until then it accepts no other. */
 static clade_status load_program(clade_device *device, clade__bundle *bundle, cl_program *program) {
   clade_status status = CLADE_OK;
   for (int tries = 0; tries < 200; tries++) {
@@ -102,7 +101,7 @@ static clade_status load(clade_device *device, const void *binary, size_t bytes)
   return CLADE_OK;
 }
 
-/* In silence, and dying of what kills: cmocka would go on with the next test. */
+/* Silences output and restores fatal signals, which cmocka would catch and continue with the next test. */
 static void be_alone(void) {
   static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   for (size_t i = 0; i < CLADE_COUNT(signals); i++) signal(signals[i], SIG_DFL);
@@ -155,11 +154,11 @@ static void what_is_let_through(void **state) {
   print_message("%zu damaged files: %zu loaded, %zu refused by the runtime, %d ended it\n", count, shared->loaded,
                 count - shared->loaded - (size_t)crashes, crashes);
   assert_int_equal(crashes, 0);
-  assert_true(shared->loaded > 100); /* most are refused for their XML */
+  assert_true(shared->loaded > 100); /* most are refused because of their XML */
   clade__free(room);
 }
 
-/* ---- what the check is for ---- */
+/* ---- what the check prevents ---- */
 static int load_cut(unsigned char *room) {
   clade_device *device;
   cl_program program;

@@ -1,12 +1,12 @@
-/* Xilinx' own runtime, which has no board here and computes nothing: what Clade's loader does with it. The layer
- * board.c tells a board's name and memory, which this runtime's no-hardware mode lacks. */
+/* Clade's bundle loader with the original Xilinx runtime, which has no board here and computes nothing. The layer
+ * board.c adds a board's name and memory. */
 #include <dlfcn.h>
 
 #include "../emulated/kit.h"
 #include "program/bundles.h"
 #include "program/store.h"
 
-/* Its program is a generated xclbin with that kernel. */
+/* The program is a generated xclbin with that kernel. */
 static void write_bundle(const char *name, const clade__bundle_kernel *in_binary, clade__bundle_kernel *told,
                          unsigned char image) {
   clade__text xclbin = kit_xclbin_of(in_binary, 1, image);
@@ -18,7 +18,7 @@ static void write_bundle(const char *name, const clade__bundle_kernel *in_binary
   clade__text_free(&xclbin);
 }
 
-/* How often the runtime refused a program so far, as the layer saw it. */
+/* Number of programs that the runtime has refused, counted by the layer. */
 static int board_refusals(void) {
   int (*refusals)(void);
   void *layer = dlopen(getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);
@@ -62,7 +62,7 @@ static void launch_once(clade_device *device, clade__offline *bundle) {
   kit_launch(device, got.program);
 }
 
-/* Through a graph: its launch ends, and what is read back is what lay there. */
+/* By a graph: the launch completes, and reading returns the buffer's old contents. */
 static void a_bundle_is_launched(void **state) {
   (void)state;
   clade_device *device = board();
@@ -98,7 +98,7 @@ static void memory_keeps_what_is_written(void **state) {
   for (int i = 0; i < 1000; i++) there[i] = i * i;
   write_bundle("one.bundle", &kit_scale_kernel, &kit_scale_kernel, 1);
   setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
-  check_ok(clade__store_bundle(device)); /* before that there are no memories */
+  check_ok(clade__store_bundle(device)); /* memories are unknown before */
   check_ok(clade__queue_new(device, false, &queue));
   check_ok(clade__buffer_new(device, sizeof there, "a test", &buffer));
   check_ok(clade__queue_write(queue, buffer, 0, there, sizeof there, true, (clade__wait){0}, NULL));
@@ -109,7 +109,7 @@ static void memory_keeps_what_is_written(void **state) {
   clade_device_release(device);
 }
 
-/* The manifest beside what the runtime tells of the kernels. */
+/* Compares the manifest with what the runtime reports for the kernels. */
 static void the_runtime_tells_the_manifest(void **state) {
   (void)state;
   clade__bundle_argument arguments[5];
@@ -130,7 +130,7 @@ static void the_runtime_tells_the_manifest(void **state) {
               "its work-group has 1 items in dimension 0; the manifest tells 2");
 }
 
-/* A kernel of Clade's own is asked what is known: who computes nothing is found out. */
+/* The self-test of one of Clade's kernels detects that nothing is computed. */
 static void a_known_answer_is_missed(void **state) {
   (void)state;
   size_t n;
@@ -147,7 +147,7 @@ static void a_known_answer_is_missed(void **state) {
   clade_device_release(device);
 }
 
-/* Clade knows it beforehand; the runtime would refuse it as well. */
+/* Detected by Clade; the runtime would refuse it as well. */
 static void one_program_at_a_time(void **state) {
   (void)state;
   clade_device *device = board();
@@ -179,7 +179,7 @@ static void one_program_at_a_time(void **state) {
   clade_device_release(device);
 }
 
-/* The next bundle is asked for right after the last launch of the one before, when the runtime may still hold that
+/* Loads the next bundle directly after the last launch of the previous one, when the runtime may still hold that
  * program. */
 static void the_next_program_is_waited_for(void **state) {
   (void)state;
@@ -201,7 +201,7 @@ static void the_next_program_is_waited_for(void **state) {
   clade_device_release(device);
 }
 
-/* Whoever holds a program without Clade's knowledge: not for ever. */
+/* If the program is held outside of Clade, the wait times out. */
 static void the_wait_ends(void **state) {
   (void)state;
   clade_device *device = board();
