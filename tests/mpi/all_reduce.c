@@ -1,5 +1,5 @@
-/* MPI's own sums, beside those of `clade bench comm`: a line of JSON for each size, seconds by MPI_Allreduce and by
- * MPI_Iallreduce with pauses between looks. */
+/* Times MPI's all-reduce for comparison with `clade bench comm`: one line of JSON per size, with seconds by
+ * MPI_Allreduce and by MPI_Iallreduce polled with pauses. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

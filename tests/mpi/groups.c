@@ -1,5 +1,5 @@
-/* Ranks of MPI in a grid of two rows: rows, columns and all of them sum, join and hand on values in one graph, and
- * exchange bytes on the calling thread. */
+/* MPI ranks in a grid of two rows: rows, columns and the whole job run sums, gathers and sends in one graph, and
+ * exchange bytes by blocking calls. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static float total(const team *t, int i) {
   return sum;
 }
 
-/* ---- the graph: an output for each move in each group ---- */
+/* ---- graph: an output for each operation of each group ---- */
 static clade_status ring(clade_graph *g, clade_comm *comm, clade_val x, clade_val *y) {
   const int rank = clade_comm_rank(comm), size = clade_comm_size(comm), last = (rank + size - 1) % size;
   const clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(N)};
@@ -38,7 +38,7 @@ static clade_status ring(clade_graph *g, clade_comm *comm, clade_val x, clade_va
 
 static clade_status build(clade_graph *g, const team *t, int group) {
   const clade_dtype wire = CLADE_F32;
-  const int64_t cuts[RANKS + 1] = {0, 1000, t->size > 2 ? 1000 : N, 1001, N}; /* also an empty part */
+  const int64_t cuts[RANKS + 1] = {0, 1000, t->size > 2 ? 1000 : N, 1001, N}; /* includes an empty slice */
   const clade_val x = clade_input(g, (char[]){'x', (char)('0' + group), 0}, CLADE_F32, CLADE_SHAPE(N));
   const clade_val same = clade__comm_sum(g, t->comm, wire, x);
   const clade_val factor = clade_fill(g, CLADE_F32, CLADE_SCALAR, clade_comm_rank(t->comm) + 1);
@@ -95,7 +95,7 @@ static int compute(const team teams[GROUPS], int rank, clade_device *device) {
   return wrong;
 }
 
-/* ---- on the calling thread ---- */
+/* ---- blocking calls ---- */
 static int talk(const team *t) {
   int numbers[RANKS], own = t->ranks[clade_comm_rank(t->comm)], one = own, wrong = 0;
   for (int root = 0; root < t->size; root++, one = own) {
@@ -110,7 +110,7 @@ static int talk(const team *t) {
 
 static clade_status find_teams(clade_comm *job, team teams[GROUPS]) {
   const int rank = clade_comm_rank(job), row = rank / COLUMNS * COLUMNS, column = rank % COLUMNS;
-  teams[0] = (team){NULL, COLUMNS, {row + 1, row}}; /* backward */
+  teams[0] = (team){NULL, COLUMNS, {row + 1, row}}; /* reversed */
   teams[1] = (team){NULL, ROWS, {column, column + COLUMNS}};
   teams[2] = (team){clade_comm_retain(job), RANKS, {0, 1, 2, 3}};
   clade_status status = clade_comm_split(job, COLUMNS, teams[0].ranks, &teams[0].comm);
@@ -130,7 +130,7 @@ int main(void) {
   int wrong = 0;
   for (int i = 0; i < GROUPS; i++) wrong += talk(&teams[i]);
   wrong += compute(teams, clade_comm_rank(job), device);
-  if (wrong) clade_comm_abort(job); /* others may wait */
+  if (wrong) clade_comm_abort(job); /* other ranks may be waiting */
   for (int i = 0; i < GROUPS; i++) clade_comm_release(teams[i].comm);
   clade_comm_release(job);
   clade_device_release(device);

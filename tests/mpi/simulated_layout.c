@@ -1,9 +1,9 @@
-/* A step of a training that is laid out over ranks (`clade plan`), which SimGrid simulates (simulated_layout.py builds
- * and starts it). Each rank does its passes in the order of 1F1B; what goes from stage to stage are messages, what
- * tensor neighbors and data ranks sum or gather goes by the library itself (simulated_sums.h). Computing is time that
- * passes.
+/* A training step laid out over ranks (`clade plan`), simulated by SimGrid; built and started by
+ * simulated_layout.py. Each rank runs its passes in the order of 1F1B. Stages exchange messages; tensor and data
+ * ranks communicate through the library's own collectives (simulated_sums.h). Computation is simulated as elapsed
+ * time.
  *     simulated_layout FILE
- * The file holds numbers: what `read_layout` reads. */
+ * The file has the numbers that `read_layout` reads. */
 #include <clade/optim.h>
 #include <stdio.h>
 
@@ -28,28 +28,28 @@ typedef struct player {
   schedule_step step;
   piece *pieces;
   schedule_message *messages;
-  double update, poll, add; /* update: seconds of the stage that takes longest */
+  double update, poll, add; /* update: seconds of the slowest stage */
   /* this rank */
   int rank, d, p, t;
   MPI_Request *receives; /* [message] */
-  int *taken;            /* [message]: how often */
+  int *taken;            /* [message]: number of receives consumed */
   MPI_Request *sends;
   size_t n_sends, send_capacity;
   sums neighbors, replicas;
-  size_t *ends;     /* of the last collective that has slots */
-  int begun, ended; /* sums of replicas */
+  size_t *ends;     /* of the last collective with slots */
+  int begun, ended; /* gradient sums over data ranks */
 } player;
 
 static int pieces_of(const player *p) { return p->step.stages * p->step.interleave; }
 static double now(void) { return MPI_Wtime(); }
 
-/* ---- looking ---- */
+/* ---- polling ---- */
 static clade_status look(player *p, int *tensor_ended) {
   if (p->data > 1) CLADE_TRY(sums_look(&p->replicas, &p->ended));
   return p->tensor > 1 ? sums_look(&p->neighbors, tensor_ended) : CLADE_OK;
 }
 
-/* What computes goes on while sums do. */
+/* Collectives progress during computation. */
 static clade_status wait_until(player *p, double time) {
   int none = 0;
   for (double left; (left = time - now()) > NOTHING;) {
@@ -95,7 +95,7 @@ static bool waits_for_others(const player *p, int number) {
   return false;
 }
 
-/* From one part of a pass to another; in the last backward pass gradients come meanwhile. */
+/* Simulates part of a pass; in the last backward pass, gradients become available meanwhile. */
 static clade_status compute(player *p, int number, double seconds, double from, double to, bool last) {
   const piece *one = &p->pieces[number];
   const double start = now();
@@ -126,7 +126,7 @@ static clade_status do_pass(player *p, const schedule_item *item) {
   return compute(p, item->piece, seconds, (double)n / (n + 1), 1, last);
 }
 
-/* ---- between stages ---- */
+/* ---- messages between stages ---- */
 static int rank_of(const player *p, int number) {
   return (p->d * p->step.stages + number % p->step.stages) * p->tensor + p->t;
 }
@@ -146,7 +146,7 @@ static clade_status post(player *p, int i) {
   return code == MPI_SUCCESS ? CLADE_OK : CLADE_IO;
 }
 
-/* A link takes what is sent to this rank's pieces without asking: there is always a receive for it. */
+/* Posts all receives in advance, so that sends are eager. */
 static clade_status post_all(player *p) {
   for (int i = 0; i < p->step.n_messages; i++)
     if (p->messages[i].to % p->step.stages == p->p && travels(p, &p->messages[i])) CLADE_TRY(post(p, i));
@@ -191,7 +191,7 @@ static clade_status passes(player *p, int n, const schedule_item *items) {
   return CLADE_OK;
 }
 
-/* Gradients of parameters that other stages had, too, and then the rest of the sums. */
+/* Sums of gradients that several stages share, then the remaining sums. */
 static clade_status finish_sums(player *p) {
   int none = 0;
   for (int i = 0; i < p->step.n_messages; i++)
@@ -240,7 +240,7 @@ static clade_status play(player *p, double *end) {
   return status;
 }
 
-/* ---- the file ---- */
+/* ---- input file ---- */
 static double number(FILE *from, bool *right) {
   double value = 0;
   *right &= fscanf(from, "%lf", &value) == 1;
@@ -266,8 +266,9 @@ static bool read_pieces(player *p, FILE *from) {
   return right;
 }
 
-/* data tensor stages micro-batches interleave shard poll add; of each piece: forward backward parameters moves, and of
- * each move: backward kind bytes times; the messages' number, and of each: from to when bytes; the update */
+/* Format: data tensor stages micro-batches interleave shard poll add; per piece: forward backward parameters, number
+ * of collectives, and per collective: backward kind bytes times; number of messages, and per message: from to when
+ * bytes; update */
 static bool read_layout(player *p, FILE *from) {
   bool right = true;
   p->data = (int)number(from, &right);
@@ -296,11 +297,11 @@ static bool read_layout(player *p, FILE *from) {
   return right && p->messages && p->receives && p->taken;
 }
 
-/* ---- the command ---- */
+/* ---- main ---- */
 static clade_status open_player(player *p) {
   const int width = p->step.stages * p->tensor;
   double most = 0;
-  int buckets = 1; /* and the gather */
+  int buckets = 1; /* including the gather */
   p->t = p->rank % p->tensor;
   p->p = p->rank / p->tensor % p->step.stages;
   p->d = p->rank / width;

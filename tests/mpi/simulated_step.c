@@ -1,8 +1,8 @@
-/* A training's step on ranks that SimGrid simulates (simulated.py builds and starts it). Buckets of gradients are there
- * at given times, and are summed by the library itself (simulated_sums.h). What the model of `clade bench scale` says
- * of the same step is told beside it.
+/* A training step on ranks simulated by SimGrid; built and started by simulated.py. Gradient buckets become
+ * available at given times and are summed by the library's own all-reduce (simulated_sums.h). Also prints the
+ * prediction of the model behind `clade bench scale`.
  *     simulated_step LATENCY BANDWIDTH POLL ADD REST WIRE BYTES READY [BYTES READY …]
- * in seconds, bytes, and bytes a second; WIRE: 1, or 0.5 for 16-bit floats. */
+ * in seconds, bytes, and bytes per second; WIRE: 1, or 0.5 for 16-bit floats. */
 #include <stdio.h>
 
 #include "cli/bench/scale_model.h"
@@ -11,7 +11,7 @@
 typedef struct simulation {
   int n;
   double poll, rest, wire;
-  scale_link link; /* of the model: its latency has half of `poll` */
+  scale_link link; /* of the model: its latency includes half of `poll` */
   scale_bucket *buckets;
   sums sums;
 } simulation;
@@ -26,14 +26,14 @@ static clade_status begin_sum(simulation *s, int bucket) {
   return sums_begin(&s->sums, bucket, &message);
 }
 
-/* Ranks look for messages at moments of their own, spread evenly: half a pause before or behind the given times. */
+/* Ranks poll at different phases: times are shifted by up to half a pause, evenly distributed. */
 static double ready(const simulation *s, int bucket) {
   const double golden = 0.6180339887, turns = golden * s->sums.rank;
   return s->buckets[bucket].ready + (turns - (int)turns - 0.5) * s->poll;
 }
 
-/* As the thread of a run does it (src/plan/run_host.c): all sums that have begun are looked at, then there is a pause.
- * *end: when the last one has ended. */
+/* Like the progress thread of a run (src/plan/run_host.c): polls all active sums, then pauses. *end: completion of
+ * the last. */
 static clade_status step(simulation *s, double *end) {
   const double nothing = 1e-9, start = MPI_Wtime();
   for (int begun = 0, ended = 0; ended < s->n;) {
@@ -46,7 +46,7 @@ static clade_status step(simulation *s, double *end) {
   return CLADE_OK;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 static clade_status tell(const simulation *s, double end) {
   const scale_step predicted = scale_predict(&s->link, s->sums.ranks, s->wire, s->n, s->buckets, s->rest);
   clade_comm_stats stats = {.size = sizeof stats};
@@ -72,10 +72,10 @@ static clade_status simulate(simulation *s) {
   return status;
 }
 
-/* ---- the command ---- */
+/* ---- main ---- */
 enum { LATENCY = 1, BANDWIDTH, POLL, ADD, REST, WIRE, BUCKETS };
 
-/* What simulated.py gives is right; this is for who starts it by hand. */
+/* simulated.py passes valid arguments; the checks are for manual use. */
 static bool parse(simulation *s, int argc, char **argv) {
   double given[BUCKETS];
   if (argc < BUCKETS + 2 || (argc - BUCKETS) % 2) return false;

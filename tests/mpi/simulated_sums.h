@@ -1,6 +1,6 @@
-/* Sums and gathers of the library itself (src/comm/reduce.c) among ranks that SimGrid simulates. Bytes travel by
- * SimGrid, adding them takes as long as it is told to, and what would be a rank's memory is a block that all ranks
- * share: sums are nonsense, and times are not. */
+/* The library's own collectives (src/comm/reduce.c) among ranks simulated by SimGrid. SimGrid transfers the bytes;
+ * additions take a given time. All ranks share one block of memory, so that sums are meaningless, but times are
+ * valid. */
 #ifndef SIMULATED_SUMS_H
 #define SIMULATED_SUMS_H
 
@@ -12,17 +12,17 @@
 
 enum { FIRST_TAG = CLADE__COMM_TAG + 1 };
 
-/* One collective at a time. */
+/* A collective. */
 typedef struct sum {
   clade__message message;
-  size_t to_add;               /* bytes of what will be received that are added; they come first */
-  clade__reduction *reduction; /* NULL: none is under way */
-  size_t *ends;                /* of slots; NULL: it has none */
+  size_t to_add;               /* received bytes that are added; they come first */
+  clade__reduction *reduction; /* NULL: not active */
+  size_t *ends;                /* of slots; NULL: none */
 } sum;
-/* Those among ranks base, base + stride, base + 2 stride, …; sum i has tag FIRST_TAG + i. */
+/* The collectives of ranks base, base + stride, base + 2 stride, …; number i uses tag FIRST_TAG + i. */
 typedef struct sums {
   int base, stride, rank, ranks, n;
-  double add; /* bytes of f32 a second */
+  double add; /* bytes of f32 per second */
   sum *at;
   clade__reduction *idle;
   clade_comm *comm;
@@ -32,7 +32,7 @@ static void pass(double seconds) { sg_actor_sleep_for(seconds); }
 
 /* ---- memory ---- */
 enum { SHARED_FROM = 256 << 10 };
-static void *block; /* of all ranks: SMPI runs them in one process, by turns */
+static void *block; /* of all ranks: SMPI runs them in one process, one at a time */
 static size_t block_bytes;
 
 static void *allocate(void *user, size_t bytes, size_t align) {
@@ -54,7 +54,7 @@ static void *resize(void *user, void *old, size_t old_bytes, size_t bytes, size_
   return memory;
 }
 
-/* The first rank makes it, as large as the largest collective and its pieces. */
+/* Allocated by the first rank, for the largest collective and its pieces. */
 static clade_status share_memory(double most) {
   enum { HEADER = 4096, PIECES = 16 << 20 };
   static const clade_allocator hook = {sizeof hook, NULL, allocate, resize, release};
@@ -68,12 +68,12 @@ static clade_status share_memory(double most) {
 typedef struct request {
   MPI_Request mpi;
   int sum;
-  size_t received; /* bytes of f32 that it stands for; 0: it is sent */
+  size_t received; /* corresponding bytes of f32; 0: a send */
 } request;
 
 static double wire_of(const sum *s) { return !s->message.whole && s->message.wire == CLADE_BF16 ? 0.5 : 1; }
 
-/* MPI_BOTTOM has SMPI carry a length, and copy nothing. */
+/* With MPI_BOTTOM, SMPI transfers the length without copying. */
 static clade_status begin(sums *s, bool sends, int rank, int tag, size_t bytes, void **out) {
   request *r = malloc(sizeof *r);
   const int there = s->base + rank * s->stride;
@@ -151,7 +151,7 @@ static clade_status sums_begin(sums *s, int i, const clade__message *message) {
   return clade__reduction_new(s->comm, &s->idle, FIRST_TAG + i, message, NULL, &one->reduction);
 }
 
-/* All that are under way are looked at; *ended counts those that have ended. */
+/* Polls all active collectives; *ended counts the completed ones. */
 static clade_status sums_look(sums *s, int *ended) {
   for (int i = 0; i < s->n; i++) {
     bool done = false;
@@ -165,7 +165,7 @@ static clade_status sums_look(sums *s, int *ended) {
   return CLADE_OK;
 }
 
-/* Each rank has an even part. */
+/* Equal slots for all ranks. */
 static inline clade_status sums_find_ends(const sums *s, int i, clade__message *message) {
   const int slots = clade__schedule_slots(s->ranks);
   size_t *ends = calloc((size_t)slots, sizeof *ends);

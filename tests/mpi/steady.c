@@ -1,12 +1,12 @@
-/* Steps of ranks of MPI allocate nothing after the second one: sums by Clade, and by MPI. Memory of MPI's own is not
- * counted. */
+/* Training steps of MPI ranks allocate nothing after the second one, with sums by Clade and by MPI. MPI's own
+ * allocations are not counted. */
 #include <stdio.h>
 
 #include <clade/mpi.h>
 
 #include "../unit/steady_kit.h"
 
-static void gate(steady_rank *r) { (void)r; /* each process counts its own */ }
+static void gate(steady_rank *r) { (void)r; /* each process counts its own allocations */ }
 
 static int all_of(steady_rank *r, int n, const steady_case *cases, const char *by) {
   int wrong = 0;

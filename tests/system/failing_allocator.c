@@ -1,4 +1,4 @@
-/* The allocation hook of the fault tests. */
+/* Allocation hook of the fault tests. */
 #include "failing_allocator.h"
 
 #include <execinfo.h>
@@ -12,7 +12,7 @@ static unsigned long long count, nth;
 static bool for_good, failed;
 static FILE *sites;
 
-/* Return addresses relative to this file's code: the same in every process. */
+/* Hash of return addresses relative to this file's code, equal in all processes. */
 static unsigned long long site(void) {
   void *frames[24];
   int n = backtrace(frames, 24);

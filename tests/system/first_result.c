@@ -1,16 +1,16 @@
-/* One process of the system tests: opens devices, computes, says how it went, as one JSON line.
+/* A process of the system tests: opens devices, computes, and prints the outcome as one JSON line.
  *
  *   first_result [--two | --train] [--start NANOSECONDS] [--repeat N] [--fail-allocation N[+]]
  *                [--allocation-sites FILE] [SPEC]
  *   first_result --leak
  *   first_result --serve FOLDER LIBRARY
  *
- * Exit status: 0 the right answer, 3 an error status (its message is in "error"), 4 a wrong answer. "again" tells
- * how a second try in the same process ended after an error. --start is the monotonic time at which
- * the caller started the process. With --leak it only loses memory. With --serve it loads an OpenCL implementation,
- * which takes most of a warm process' time, and forks for each line of stdin, before any OpenCL call: of words apart by
- * tabs NAME=value are the child's environment, the others its arguments. What the child prints is in FOLDER/stdout and
- * FOLDER/stderr when the line with its wait status comes. */
+ * Exit status: 0 correct result, 3 error status (message in "error"), 4 wrong result. "again" is the outcome of a
+ * second attempt in the same process after an error. --start is the monotonic time at which the caller started the
+ * process. --leak only leaks memory. --serve loads an OpenCL implementation, which takes most of a warm process's
+ * time, and forks for each line of stdin, before any OpenCL call. A line has tab-separated words: NAME=value sets
+ * the child's environment, others are its arguments. The child's output is in FOLDER/stdout and FOLDER/stderr; its
+ * wait status is printed. */
 #include "failing_allocator.h"
 #include "learner.h"
 #include "perceptron.h"
@@ -57,7 +57,7 @@ static void print_text(const char *text) {
   putchar('"');
 }
 
-/* Loses memory, and says whether somebody looks for it. */
+/* Leaks memory and reports whether a leak checker is active. */
 static int leak(void) {
   static void *volatile lost;
   for (int i = 0; i < 4; i++) lost = malloc(1000);
@@ -67,13 +67,13 @@ static int leak(void) {
 #else
   puts("{\"leak_sanitizer\":false}");
 #endif
-  fflush(stdout); /* LeakSanitizer ends the process before exit would do it */
+  fflush(stdout); /* LeakSanitizer ends the process before exit flushes */
   return 0;
 }
 
-static long long first; /* when the first result was there */
+static long long first; /* time of the first result */
 
-/* Three steps of training; the loss of the last one against the host's. */
+/* Three training steps; compares the last loss with the host's. */
 static clade_status train(clade_device *device, unsigned long long *bits, bool *wrong) {
   enum { STEPS = 3 };
   const learner_size size = {.batch = 12, .in = 10, .hidden = 9, .out = 4};
@@ -85,7 +85,7 @@ static clade_status train(clade_device *device, unsigned long long *bits, bool *
   clade_status s = learner_new(device, size, &opt, &l);
   for (int i = 0; s == CLADE_OK && i < STEPS; i++) s = learner_step(&l, &ticket);
   if (s == CLADE_OK) s = learner_loss(&l, ticket, &loss);
-  if (s == CLADE_OK) s = clade_run_status(l.run); /* of the steps that nobody waited for */
+  if (s == CLADE_OK) s = clade_run_status(l.run); /* errors of steps that were not waited for */
   if (s == CLADE_OK) s = learner_expect(&l, STEPS - 1, &want);
   if (s == CLADE_OK) {
     *wrong = !(fabs((double)loss - want) <= 1e-5 * want);
@@ -95,7 +95,7 @@ static clade_status train(clade_device *device, unsigned long long *bits, bool *
   return s;
 }
 
-/* The right answer, an error, or (with CLADE_OK and *wrong) a wrong answer. */
+/* Correct result, error status or, with CLADE_OK and *wrong, a wrong result. */
 static clade_status compute(const char *spec, bool two, bool learn, int repeat, unsigned long long *bits, bool *wrong) {
   clade_device *device = NULL, *parts[2] = {NULL, NULL};
   perceptron p = {0};
@@ -165,7 +165,7 @@ static int once(int argc, char **argv) {
   double seconds = (double)((first ? first : now()) - start) * 1e-9;
   if (s != CLADE_OK) snprintf(message, sizeof message, "%s", clade_last_error());
 
-  /* After an error: once more. Right, or a status: never a wrong answer. */
+  /* After an error, a second attempt must succeed or fail with a status. */
   bool again_wrong = false;
   clade_status again = s == CLADE_OK ? CLADE_OK : compute(spec, two, learn, repeat, &bits, &again_wrong);
   printf("{\"status\":\"%s\",\"error\":", clade_status_name(s));
@@ -179,7 +179,7 @@ static int once(int argc, char **argv) {
   return wrong || again_wrong ? 4 : s == CLADE_OK ? 0 : 3;
 }
 
-/* In the child: what a process of its own with this environment and these arguments does. */
+/* Runs in the forked child with the given environment and arguments. */
 static int answer(const char *folder, char *line) {
   enum { MOST = 32, HANGS = 300 };
   char *argv[MOST] = {"first_result"}, path[4096];

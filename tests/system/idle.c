@@ -1,6 +1,6 @@
-/* The queue's idle time in steps of training ResNet-18, the ones that are compared with PyTorch, from the times of its
- * launches: at most a twentieth. Between two of the 304, a driver that wakes a halted virtual processor needs 10 to 60
- * microseconds: a twentieth of a batch of 8 already. */
+/* Idle time of the queue during training steps of ResNet-18, measured by the times of launches: at most 1/20. Uses
+ * the batch size of the comparison with PyTorch; with small batches, the time to wake a halted virtual processor
+ * between launches would exceed that limit. */
 #include "idle.h"
 #include "models/models.h"
 
@@ -41,8 +41,9 @@ int main(void) {
   double best = 1;
   clade_status s = clade_device_find(NULL, &device);
   if (s == CLADE_OK) s = learner(device, &func, &vars, &run);
-  if (s == CLADE_OK) s = steps(run, 1);                                              /* the first one is no measure */
-  for (int window = 0; s == CLADE_OK && window < WINDOWS && best > 0.05; window++) { /* others share the machine */
+  if (s == CLADE_OK) s = steps(run, 1); /* warm-up */
+  /* Retry: other processes share the machine. */
+  for (int window = 0; s == CLADE_OK && window < WINDOWS && best > 0.05; window++) {
     idle seen = {0};
     s = clade_run_observe(run, idle_observe, &seen);
     if (s == CLADE_OK) s = steps(run, STEPS);

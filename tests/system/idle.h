@@ -1,16 +1,16 @@
-/* How long a device's queue stands idle between the steps of a run, by what an observer of the run is told. */
+/* Measures how long a device's queue is idle between the steps of a run, as an observer of the run. */
 #ifndef CLADE_TEST_IDLE_H
 #define CLADE_TEST_IDLE_H
 
 #include <clade/run.h>
 
-typedef struct idle { /* zero, but for the device, before the run goes on */
+typedef struct idle { /* zero-initialized, except for the device */
   int device;
   uint64_t first, last, busy; /* ns */
   int steps;
 } idle;
 
-/* For clade_run_observe. Inputs travel beside the steps: a step that waits for them is idle time. */
+/* For clade_run_observe. Input transfers overlap with steps, so waiting for them counts as idle. */
 static inline void idle_observe(void *user, const clade_step_time *t) {
   idle *i = user;
   if (t->step < 0 || t->device != i->device) return;
@@ -20,7 +20,7 @@ static inline void idle_observe(void *user, const clade_step_time *t) {
   i->steps++;
 }
 
-/* The part of the time from the first step's start to the last one's end in which none ran. */
+/* Idle fraction of the time from the first step's start to the last one's end. */
 static inline double idle_share(const idle *i) {
   return i->last > i->first ? 1 - (double)i->busy / (double)(i->last - i->first) : 1;
 }

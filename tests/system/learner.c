@@ -1,4 +1,4 @@
-/* The perceptron that learns, and the same in double on the host. */
+/* A perceptron with training, and the same computation in double on the host. */
 #include "learner.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
   } while (0)
 
 static const char *const names[4] = {"l1.weight", "l1.bias", "l2.weight", "l2.bias"};
-static const double rate = 0.5, momentum = 0.9, most = 1; /* of the gradients' norm */
+static const double rate = 0.5, momentum = 0.9, most = 1; /* maximum gradient norm */
 
 static size_t count(const learner *l, int parameter) {
   const learner_size *s = &l->size;
@@ -80,12 +80,12 @@ clade_status learner_loss(learner *l, clade_ticket ticket, float *loss) {
   return clade_read(l->run, ticket, "loss", loss, sizeof *loss);
 }
 
-/* ---- on the host ---- */
+/* ---- reference on the host ---- */
 typedef struct host {
-  double *p[4], *g[4], *m[4]; /* parameters, gradients, moments */
+  double *p[4], *g[4], *m[4]; /* parameters, gradients, momentum */
 } host;
 
-/* The gradients of sample `i` are added to h->g; its loss is returned. */
+/* Adds the gradients of sample `i` to h->g and returns its loss. */
 static double sample(const learner *l, host *h, int i, double *a, double *z) {
   int in = l->size.in, hidden = l->size.hidden, out = l->size.out;
   const float *x = l->x + (size_t)i * (size_t)in;

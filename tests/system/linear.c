@@ -1,4 +1,4 @@
-/* Compiling grows linearly: a graph of 10,000 nodes within 2 s (its kernels cached), one of 20,000 within 2.2 times
+/* Compile time is linear in the number of nodes: 10,000 nodes within 2 s (kernels cached), 20,000 within 2.2 times
  * that. */
 #include <clade/clade.h>
 
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-static double now(void) { /* of the processor: others may use it between */
+static double now(void) { /* CPU time, since other processes share the machine */
   struct timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Many kinds of node and several values alive at once; every third result is used twice. */
+/* Many kinds of nodes and several live values; every third result is used twice. */
 static clade_status build(clade_graph *g, int nodes) {
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(8, 8));
   clade_val old = x,
@@ -53,17 +53,18 @@ static double compile_seconds(clade_device *device, int nodes) {
 
 int main(void) {
   clade_device *device = NULL;
-  /* Memory is kept: pages that the C library gives back and takes again cost more from a size on, and are not what is
-   * measured here. */
+  /* Keep freed memory: returning pages to the kernel and faulting them in again costs more from some size on, and is
+   * not measured here. */
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   if (clade_device_find(NULL, &device) != CLADE_OK) {
     fprintf(stderr, "linear: %s\n", clade_last_error());
     return 1;
   }
-  compile_seconds(device, 10); /* the kernels */
+  compile_seconds(device, 10); /* compiles the kernels */
   double small = 1e9, large = 1e9;
-  for (int i = 0; i < 10 || (i < 150 && large > 2.2 * small); i++) { /* caches are shared: the best of many */
+  /* Minimum of many runs, because caches are shared. */
+  for (int i = 0; i < 10 || (i < 150 && large > 2.2 * small); i++) {
     double s = compile_seconds(device, 10000), l = compile_seconds(device, 20000);
     small = s < small ? s : small;
     large = l < large ? l : large;

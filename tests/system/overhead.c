@@ -1,4 +1,4 @@
-/* What Clade adds to bare OpenCL, in one process, alternating: a step of a chain of launches against
+/* Clade's overhead over plain OpenCL, measured alternately in one process: a step of a chain of launches against
  * clEnqueueNDRangeKernel in a loop, and copies of 64 MiB against clEnqueueWriteBuffer and clEnqueueReadBuffer. */
 #include <clade/clade.h>
 #include <clade/opencl.h>
@@ -31,7 +31,7 @@ static double median(double *x) {
   return x[ROUNDS / 2];
 }
 
-/* An op whose kernel does nothing to speak of, so that the launch is what is measured; the same kernel serves both. */
+/* An op with a trivial kernel, so that the launch dominates; both sides use the same kernel. */
 static clade_status infer(clade_node *n) {
   n->out[0] = n->in[0];
   return CLADE_OK;
@@ -132,7 +132,7 @@ static double copy_ratio(clade_device *device, bool write) {
   check(host != NULL, "host memory");
   memset(host, 1, COPY);
   check(clade_tensor_new(device, CLADE_U8, CLADE_SHAPE(COPY), &tensor) == CLADE_OK, "tensor");
-  /* Memory that nobody wrote is one page of zeros: reading it would flatter bare OpenCL. */
+  /* Unwritten memory is mapped to one page of zeros, so reading it would favor plain OpenCL. */
   clEnqueueWriteBuffer(queue, memory, CL_TRUE, 0, COPY, host, 0, NULL, NULL);
   check(clade_tensor_write(tensor, host, COPY) == CLADE_OK, "write");
   double ours[ROUNDS], theirs[ROUNDS];
@@ -163,7 +163,7 @@ int main(void) {
   clade_device *device = NULL;
   check(clade_init(.log = NULL) == CLADE_OK && clade_device_find(NULL, &device) == CLADE_OK, "device");
   bool launch = false, write = false, read = false;
-  for (int i = 0; i < 3; i++) { /* a shared machine: the best of three */
+  for (int i = 0; i < 3; i++) { /* best of three on a shared machine */
     launch = launch || launch_ratio(device) <= 1.2;
     write = write || copy_ratio(device, true) >= 0.95;
     read = read || copy_ratio(device, false) >= 0.95;

@@ -1,4 +1,4 @@
-/* The three-layer perceptron of the system tests. */
+/* Three-layer perceptron of the system tests. */
 #include "perceptron.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ clade_status perceptron_error(perceptron *p, unsigned seed, const float *output,
     for (int o = 0; o < PERCEPTRON_OUT; o++) sum += exp(row[o]);
     for (int o = 0; o < PERCEPTRON_OUT; o++) {
       double difference = fabs(exp(row[o]) / sum - (double)output[n * PERCEPTRON_OUT + o]);
-      if (!(difference <= *error)) *error = difference; /* a NaN stays */
+      if (!(difference <= *error)) *error = difference; /* keeps a NaN */
     }
   }
   return CLADE_OK;

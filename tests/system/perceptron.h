@@ -1,4 +1,4 @@
-/* The program of the system tests: a three-layer perceptron through the public API, and its answer in double. */
+/* The system tests' program: a three-layer perceptron by the public API, and its reference in double. */
 #ifndef CLADE_TEST_PERCEPTRON_H
 #define CLADE_TEST_PERCEPTRON_H
 
@@ -13,18 +13,20 @@ typedef struct perceptron {
   clade_run *run;
 } perceptron;
 
-/* Each stops at the first failure and returns it; what was made so far is freed by perceptron_free. */
+/* Both return the first failure; perceptron_free releases what was created. */
 clade_status perceptron_new(clade_device *device, perceptron *p);
-clade_status perceptron_new_with(clade_device *device, const clade_run_opt *opt, perceptron *p); /* opt->out unused */
+/* opt->out is unused. */
+clade_status perceptron_new_with(clade_device *device, const clade_run_opt *opt, perceptron *p);
 void perceptron_free(perceptron *p);
 
-/* One execution on input number `seed`, and its output of PERCEPTRON_BATCH × PERCEPTRON_OUT. */
+/* Executes with input number `seed` and returns the output of PERCEPTRON_BATCH × PERCEPTRON_OUT. */
 clade_status perceptron_compute(perceptron *p, unsigned seed, float *output);
 void perceptron_input(unsigned seed, float *input);
-/* The largest difference from the answer in double. Outputs are probabilities: 1e-4 is generous, 1e-2 is wrong. */
+/* The largest deviation from the reference. Outputs are probabilities: 1e-4 is a generous tolerance, 1e-2 is an
+ * error. */
 clade_status perceptron_error(perceptron *p, unsigned seed, const float *output, double *error);
 
-/* x on `a`, doubled on `b`, plus one on `a` again: two copies between devices. */
+/* x on `a`, doubled on `b`, plus one on `a`: two copies between devices. */
 clade_status two_devices_compute(clade_device *a, clade_device *b, float in, float *out);
 
 #endif

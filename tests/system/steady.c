@@ -1,5 +1,5 @@
-/* The steady state of a func: executions 3 to 100 of a perceptron, and of one that learns, allocate nothing, create
- * nothing, set no argument and wait only in clade_read. Counted by the OpenCL layer and by the allocation hook. */
+/* Steady state: executions 3 to 100 of a perceptron's inference and training allocate nothing, create no objects,
+ * set no arguments and wait only in clade_read. Counted by the OpenCL layer and the allocation hook. */
 #include "layer/layer.h"
 #include "learner.h"
 #include "perceptron.h"
@@ -35,7 +35,7 @@ static void check(bool ok, const char *what) {
   exit(1);
 }
 
-/* Counts of what must not happen, and the text that says what did. */
+/* Forbidden calls. */
 static const char *const never[] = {"clCreate*",      "clBuildProgram",    "clCompileProgram",  "clLinkProgram",
                                     "clSetKernelArg", "clFinish",          "clEnqueueMap*",     "clEnqueueUnmap*",
                                     "clRetainKernel", "clRetainMemObject", "clReleaseMemObject"};
@@ -50,17 +50,17 @@ static int count_never(const clade_layer *layer, const char *when) {
   return bad;
 }
 
-/* ---- what goes on and on ---- */
+/* ---- repeated work ---- */
 typedef struct endless {
   const char *what;
   clade_run *run;
   void *user;
   clade_status (*execute)(void *user, clade_ticket *ticket);
   clade_status (*read)(void *user, clade_ticket ticket);
-  int behind; /* what is read: the execution that many before */
+  int behind; /* how many executions back the read one is */
 } endless;
 
-/* Two slots: after a read one is free, so that no execution may wait. */
+/* With two slots, one is free after a read, so no execution may wait. */
 static int hundred(const clade_layer *layer, const endless *e) {
   unsigned long long waits = 0;
   long before = 0;
@@ -112,7 +112,7 @@ static int inference(clade_device *device, const clade_layer *layer) {
   return bad;
 }
 
-/* ---- training: the loss of a step is read when the next one is under way ---- */
+/* ---- training: each step's loss is read during the next step ---- */
 static const learner_size size = {.batch = 12, .in = 10, .hidden = 9, .out = 4};
 static const clade_run_opt defaults = {.size = sizeof defaults};
 
@@ -142,8 +142,7 @@ int main(void) {
   clade_allocator hook = {sizeof hook, NULL, allocate, resize, release};
   clade_device *device = NULL;
   check(clade_init(.allocator = &hook) == CLADE_OK && clade_device_find(NULL, &device) == CLADE_OK, "device");
-  /* Once before, and the device given back: what a cold start still writes to the cache is no part of the steady state.
-   */
+  /* A warm-up on a separate device handle excludes the cache writes of a cold start. */
   perceptron p;
   learner l;
   check(perceptron_new(device, &p) == CLADE_OK && learner_new(device, size, &defaults, &l) == CLADE_OK, "a cold start");
