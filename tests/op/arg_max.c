@@ -1,4 +1,4 @@
-/* The index of the first largest element; half of the cases have equal ones. */
+/* arg_max: index of the first maximum; half of the cases have ties. */
 #include <clade/ops.h>
 
 #include <math.h>

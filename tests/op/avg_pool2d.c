@@ -1,4 +1,4 @@
-/* Means of random windows, padding counted or not. */
+/* avg_pool2d: means of random windows, with padding counted or not. */
 #include <math.h>
 
 #include "pool_kit.h"
@@ -13,7 +13,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
 typedef struct mean {
   const op_array *in;
   op_array *out;
-  int64_t size; /* of the kernel; 0: what is covered counts */
+  int64_t size; /* divisor; 0: number of covered pixels */
 } mean;
 
 static void take(void *user, int64_t x, int64_t y, int64_t covered) {

@@ -1,4 +1,4 @@
-/* What pixels get from the means of random windows, as an op of its own. */
+/* Gradient of avg_pool2d for random windows, as its own op. */
 #include <math.h>
 
 #include "pool_kit.h"

@@ -1,5 +1,5 @@
-/* Batch normalization of random shapes, also where the mean is large beside the deviation, and its running statistics.
- */
+/* Batch normalization of random shapes, including means that are large relative to the deviation, and running
+ * statistics. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void draw(op_case *c, op_random *r) {
   c->i[EPILOGUE] = !c->gradient && (c->small ? c->number % 5 > 0 : op_chance(r, 0.4));
   c->i[SAME] = c->i[EPILOGUE] && op_chance(r, 0.3);
   c->n_in = 5 + (c->i[EPILOGUE] && !c->i[SAME]);
-  c->n_out = c->gradient ? 1 : 3; /* only the first has a derivative */
+  c->n_out = c->gradient ? 1 : 3; /* only the first is differentiable */
   c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = center - 2, .high = center + 2};
   for (int i = 1; i < 5; i++) c->in[i] = (op_input){.dtype = CLADE_F32, .shape = channels, .low = -1.5, .high = 2};
   c->in[4].low = 0.1;
@@ -53,7 +53,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
 }
 
 typedef struct moments {
-  double mean, var, size; /* size: the mean of absolute values */
+  double mean, var, size; /* size: mean of absolute values */
 } moments;
 
 static moments moments_of(const op_array *x, int64_t channel, int64_t inner, int64_t count) {

@@ -1,4 +1,4 @@
-/* The derivatives of batch normalization by themselves, from any mean and deviation. */
+/* Derivatives of batch normalization as their own op, for arbitrary mean and deviation. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Blocked layouts as their definition says, element by element. */
+/* Reference for blocked layouts, element by element, by their definition. */
 #include "blocked.h"
 
 clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape) {
@@ -28,7 +28,7 @@ clade_shape blocked_shape(const clade_shape *shape, clade_layout layout) {
 
 clade_shape blocked_panels(const clade_shape *shape, clade_layout layout) {
   clade_shape s = {.rank = 1, .dim = {1}};
-  bool windows = layout.axis < shape->rank - 2; /* then a matrix of weights by all places of their windows */
+  bool windows = layout.axis < shape->rank - 2; /* a matrix of weights for each position of the window */
   int64_t interleave = CLADE_MAX(layout.interleave, 1);
   int64_t other =
       windows ? shape->dim[0] * shape->dim[2] * shape->dim[3] : shape->dim[2 * shape->rank - 3 - layout.axis];

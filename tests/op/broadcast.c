@@ -1,4 +1,4 @@
-/* Broadcasts to random shapes; those of a mean's adjoint too. */
+/* Broadcasts to random shapes, also as the gradient of a mean. */
 #include <clade/ops.h>
 
 #include <math.h>

@@ -1,12 +1,12 @@
-/* Convolutions of random shapes, windows and groups: through the builders, with a bias, and with a program at the end.
- */
+/* Convolutions of random shapes, windows and groups: built by the public functions, with a bias, and with an
+ * epilogue. */
 #include "fft_kit.h"
 
-enum { BIAS = 20 }; /* through the builder */
+enum { BIAS = 20 }; /* by the public builder */
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8, CLADE_U8, CLADE_DTYPE_NONE};
 
-/* x by w in the whole range, and a bias of i32, over height and width. */
+/* Full-range x and w with an i32 bias, over height and width. */
 static void draw_bytes(op_case *c, op_random *r) {
   c->form = CONV_PLANE;
   const conv v = conv_draw_others(c, r, 0.6);
@@ -49,7 +49,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   conv v = conv_of(c);
   op_result(out, clade__dtype_row(c->dtype)->product, v.y);
   conv_reference(&v, CONV_Y, in[0].v, in[1].v, NULL, out);
-  if (is_bytes(c)) { /* exactly */
+  if (is_bytes(c)) { /* integer results are exact */
     for (int64_t i = 0; i < out->n; i++) {
       out->v[i] += c->i[BIAS] ? in[2].v[i / (v.y.dim[2] * v.y.dim[3]) % v.y.dim[1]] : 0;
       out->bound[i] = 0;

@@ -1,8 +1,8 @@
-/* The derivative of random convolutions by their input, as an op of its own, as that of convolutions over one and three
- * axes, and as transposed convolutions. */
+/* Data gradient of random convolutions, as its own op, as the derivative of 1D and 3D convolutions, and as
+ * transposed convolutions. */
 #include "fft_kit.h"
 
-enum { BIAS = 20 }; /* through the builder */
+enum { BIAS = 20 }; /* by the public builder */
 
 static bool transposed(const op_case *c) { return c->form == CONV_TRANSPOSED || c->form == CONV_LINE_TRANSPOSED; }
 
@@ -13,7 +13,7 @@ static void draw(op_case *c, op_random *r) {
   c->in[1] = (op_input){.dtype = c->dtype, .shape = v.w, .low = -2, .high = 2};
   if (c->form == CONV_PLANE) {
     if (!c->gradient && op_chance(r, 0.3)) conv_program_add(c, r, &v.x);
-  } else if (!transposed(c)) { /* what is derived by */
+  } else if (!transposed(c)) { /* the differentiated operand */
     c->differentiable = 3;
     c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};
   } else if ((c->i[BIAS] = op_chance(r, 0.5))) {

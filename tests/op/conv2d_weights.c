@@ -1,5 +1,4 @@
-/* The derivative of random convolutions by their weights, as an op of its own, and as that of convolutions over one and
- * three axes. */
+/* Weight gradient of random convolutions, as its own op, and as the derivative of 1D and 3D convolutions. */
 #include "conv_kit.h"
 
 static void draw(op_case *c, op_random *r) {
@@ -8,7 +7,7 @@ static void draw(op_case *c, op_random *r) {
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = v.y, .low = -2, .high = 2};
   c->differentiable = 3;
-  if (c->form != CONV_PLANE) /* what is derived by */
+  if (c->form != CONV_PLANE) /* the differentiated operand */
     c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = v.w, .low = -2, .high = 2};
 }
 

@@ -1,4 +1,4 @@
-/* Convolutions as a user builds them: over one, two and three axes, and transposed. */
+/* Convolutions as users build them: 1D, 2D, 3D, and transposed. */
 #include <clade/nn.h>
 
 #include <math.h>
@@ -24,7 +24,7 @@ static clade_val plane(clade_graph *g, const conv *v, clade_val x, clade_val w, 
   return clade_conv2d_(g, x, &opt);
 }
 
-/* By how much a transposed convolution's result is larger than the last window needs. */
+/* output padding of a transposed convolution */
 static int more(const conv *v, int axis) {
   const clade__window *own = &v->window;
   int last = v->x.rank - 2 + axis;
@@ -61,7 +61,7 @@ double conv_stored_epsilon(clade_dtype t) { return t == CLADE_F16 ? 0x1p-11 : t 
 void conv_bias_reference(const op_case *c, const op_array *bias, op_array *out) {
   int64_t pixels = 1;
   for (int k = 2; k < out->shape.rank; k++) pixels *= out->shape.dim[k];
-  for (int64_t i = 0; i < out->n; i++) { /* the product may be stored first */
+  for (int64_t i = 0; i < out->n; i++) { /* the product may be stored and rounded first */
     double added = bias->v[i / pixels % out->shape.dim[1]];
     out->bound[i] += conv_stored_epsilon(c->dtype) * (fabs(out->v[i]) + 1e-4);
     out->bound[i] += 0x1p-22 * (fabs(out->v[i]) + fabs(added) + 4);

@@ -1,4 +1,4 @@
-/* Random convolutions and their three passes in double, by the definition. */
+/* Random convolutions and a direct reference in double for their three passes. */
 #include "conv_kit.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a convolution is kept in op_case.i. */
+/* Indices of the parameters in op_case.i. */
 enum {
   KERNEL = 0,
   STRIDE = 2,
@@ -26,7 +26,7 @@ _Static_assert(LAST < 20, "tests keep numbers of their own from 20 to 23");
 
 static bool is_line(const op_case *c) { return c->form == CONV_LINE || c->form == CONV_LINE_TRANSPOSED; }
 
-/* The depth. */
+/* Inserts the depth axis. */
 static void insert(clade_shape *s, int64_t extent) {
   for (int i = s->rank++; i > 2; i--) s->dim[i] = s->dim[i - 1];
   s->dim[2] = extent;
@@ -63,7 +63,7 @@ conv conv_of(const op_case *c) {
 static int among(op_random *r, int n, const int *of) { return of[op_integer(r, 0, n - 1)]; }
 #define AMONG(r, ...) among(r, (int)CLADE_COUNT(((int[]){__VA_ARGS__})), (int[]){__VA_ARGS__})
 
-/* What Winograd's algorithm takes: 3 x 3, step 1, one group. Says whether all of it is needed. */
+/* A case for Winograd's algorithm: 3 x 3, stride 1, one group. Returns whether nothing else may be varied. */
 static bool winograd(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
@@ -78,9 +78,10 @@ static bool winograd(op_case *c, op_random *r) {
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], 3 - i[PAD + k] - i[PAD + k + 2]);
   }
   if (strcmp(c->impl, "winograd") != 0) return false;
-  if (few || c->light || (c->tiles && c->number < 12) || op_chance(r, 0.5)) return false; /* seconds of many rows */
-  bool forward = op_chance(r, 0.5); /* so many that strips of tiles have no room in private memory, or to the data */
-  bool strips = op_chance(r, 0.25); /* and several follow each other in scratch memory */
+  if (few || c->light || (c->tiles && c->number < 12) || op_chance(r, 0.5)) return false; /* many rows take seconds */
+  /* Either many channels, for strips of tiles that exceed private memory, or the data gradient. */
+  bool forward = op_chance(r, 0.5);
+  bool strips = op_chance(r, 0.25); /* several strips in workspace */
   i[INNER] = forward ? strips ? 600 : 1200 : 1;
   i[ROWS] = forward ? 1 : strips ? 600 : 1200;
   i[SIZE] = i[SIZE + 1] = strips ? (int)op_integer(r, 28, 33) : (int)op_integer(r, 7, 8);
@@ -88,7 +89,7 @@ static bool winograd(op_case *c, op_random *r) {
   return strips;
 }
 
-/* What `fft` takes: steps of one, one group or a channel in each, and windows up to 48 x 48. */
+/* A case for `fft`: stride 1, one group or depthwise, and windows up to 48 x 48. */
 static void large(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i, largest = 0;
@@ -105,7 +106,7 @@ static void large(op_case *c, op_random *r) {
   i[ROWS] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 9, 16, 17, 33);
 }
 
-/* What `flat` takes: whole blocks of channels, steps of one, and images of a tile of places or more. */
+/* A case for `flat`: whole blocks of channels, stride 1, and images of at least one tile. */
 static void whole_blocks(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
@@ -123,7 +124,8 @@ static void one_high(int *i) {
   i[PAD] = i[PAD + 2] = 0;
 }
 
-/* At times the depth is seen at once, or slice by slice, and then lines as well: no slice is copied for these. */
+/* Depths with one window position, or with independent slices and sometimes independent lines, for which no slice is
+ * copied. */
 static void draw_depth(op_case *c, op_random *r) {
   int *i = c->i, *d = i + DEPTH;
   bool few = c->small || c->gradient;
@@ -145,7 +147,7 @@ static void draw_depth(op_case *c, op_random *r) {
   d[5] = CLADE_MAX(d[5], (d[0] - 1) * d[4] + 1 - d[2] - d[3]);
 }
 
-/* As many as there were if windows began everywhere. */
+/* Upper bound of the products: as if windows began everywhere. */
 static double products(const op_case *c) {
   const conv v = conv_of(c);
   double n = (double)op_elements(&v.x) * c->i[ROWS];
@@ -162,8 +164,8 @@ static void shrink(op_case *c, double most) {
   }
 }
 
-/* More than a block of all that a row says, whatever the caches: of an image's places, of inner channels, of rows; for
- * one unit, which shares nothing. */
+/* More than one block of every parameter whatever the cache sizes: of image positions, inner channels and rows, for
+ * a single compute unit. */
 static void several_blocks(op_case *c, op_random *r) {
   int *i = c->i;
   const bool gemm = strcmp(c->impl, "gemm") == 0, pointwise = strcmp(c->impl, "pointwise") == 0;
@@ -176,7 +178,7 @@ static void several_blocks(op_case *c, op_random *r) {
   i[SIZE] = (int)op_integer(r, 21, 24), i[SIZE + 1] = (int)op_integer(r, 19, 24);
 }
 
-/* Windows beside each other, and more of them in a line than a vector takes. */
+/* Many adjacent windows, more than a vector holds in a line. */
 static void patches(op_case *c, op_random *r) {
   int *i = c->i;
   for (int k = 0; k < 2; k++) {
@@ -207,8 +209,8 @@ static void folded(op_case *c, op_random *r) {
   }
 }
 
-/* For products by tiles (src/op/product.c): few places, and an inner axis that is cut into parts, of results or, also
- * with strides, of the derivative by the data. */
+/* For tiled products (src/op/product.c): few positions and a split inner axis, for the forward pass or, also with
+ * strides, the data gradient. */
 static void long_axis(op_case *c, op_random *r) {
   int *i = c->i;
   i[GROUPS] = i[IMAGES] = 1;
@@ -237,8 +239,8 @@ conv conv_draw(op_case *c, op_random *r) {
     if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
   }
   bool product = strcmp(c->impl, "gemm") == 0 || strcmp(c->impl, "pointwise") == 0, flat = strcmp(c->impl, "flat") == 0,
-       one = product || flat || op_chance(r, 0.2); /* a window of one place, unpadded */
-  const bool common = strcmp(c->impl, "depthwise_group") == 0 && op_chance(r, 0.5); /* whose loops are unrolled */
+       one = product || flat || op_chance(r, 0.2);                                  /* 1 x 1 window without padding */
+  const bool common = strcmp(c->impl, "depthwise_group") == 0 && op_chance(r, 0.5); /* with unrolled loops */
   const int taps = common ? AMONG(r, 3, 3, 5) : 0, step = common ? (int)op_integer(r, 1, 2) : 0;
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
@@ -247,12 +249,13 @@ conv conv_draw(op_case *c, op_random *r) {
     i[SIZE + k] = few ? (int)op_integer(r, 1, 5) : AMONG(r, 1, 4, 7, 8, 10, 14, 16, 17, 28, 32, 33);
     for (int side = 0; side < 2; side++)
       i[PAD + k + 2 * side] = one || op_chance(r, 0.3) ? 0 : (int)op_integer(r, 0, i[KERNEL + k] + 1);
-    if (op_chance(r, 0.3)) { /* "same" */
+    if (op_chance(r, 0.3)) { /* "same" padding */
       i[STRIDE + k] = 1;
       i[PAD + k] = (i[KERNEL + k] - 1) / 2 * i[DILATION + k];
       i[PAD + k + 2] = (i[KERNEL + k] - 1) * i[DILATION + k] - i[PAD + k];
     }
-    if (strncmp(c->impl, "depthwise", 9) == 0 && !few && op_chance(r, 0.3)) { /* what slides over five and seven taps */
+    /* Sliding windows of five and seven taps. */
+    if (strncmp(c->impl, "depthwise", 9) == 0 && !few && op_chance(r, 0.3)) {
       i[KERNEL + k] = AMONG(r, 5, 7);
       i[STRIDE + k] = AMONG(r, 1, 1, 2);
       i[DILATION + k] = 1;
@@ -276,7 +279,8 @@ conv conv_draw(op_case *c, op_random *r) {
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   const bool tiles = strcmp(c->impl, "simt") == 0 || strncmp(c->impl, "mma_warp", 8) == 0;
-  const bool slow = c->small && strcmp(c->impl, "mma_warpgroup") == 0; /* imitated, a simulator takes seconds */
+  /* A simulator needs seconds for the emulated unit. */
+  const bool slow = c->small && strcmp(c->impl, "mma_warpgroup") == 0;
   if (tiles && !c->gradient && !slow && op_chance(r, 0.15)) long_axis(c, r);
   if (c->tiles && c->form == CONV_PLANE) several_blocks(c, r);
   if (is_line(c)) one_high(i);
@@ -360,12 +364,12 @@ typedef struct place {
   int64_t x, w, y;
 } place;
 
-/* Depth, height and width; 1 where there is none. */
+/* Depth, height and width; 1 if absent. */
 static void extents(const clade_shape *s, int64_t size[3]) {
   for (int k = 0; k < 3; k++) size[k] = k + s->rank < 5 ? 1 : s->dim[k + s->rank - 3];
 }
 
-/* Where in the source a tap of the result's `at` lies; -1: padding. */
+/* Source position of a tap for the result at `at`; -1: padding. */
 static int64_t source_of(const conv *v, const int64_t size[3], const int64_t at[3], const int64_t tap[3]) {
   const clade__window *w = &v->window;
   const int stride[] = {v->depth.stride, w->stride[0], w->stride[1]}, pad[] = {v->depth.pad[0], w->pad[0], w->pad[1]};
@@ -379,7 +383,7 @@ static int64_t source_of(const conv *v, const int64_t size[3], const int64_t at[
   return place;
 }
 
-/* For each product of the convolution: of which element of x and w, to which of y. */
+/* Calls fn for each product of the convolution with the indices of x, w and y. */
 static void each_product(const conv *v, void (*fn)(void *, place), void *user) {
   int64_t x[3], w[3], y[3], out = v->w.dim[0] / v->groups, in = v->w.dim[1], results = op_elements(&v->y);
   extents(&v->x, x), extents(&v->w, w), extents(&v->y, y);
@@ -415,7 +419,7 @@ void conv_reference(const conv *v, int want, const double *x, const double *w, c
   double *count = calloc((size_t)out->n + 1, sizeof *count);
   if (!count) abort();
   each_product(v, add, &(sums){want, x, w, y, out, count});
-  /* of three axes: what each slice gives is stored, and then added */
+  /* in 3D, partial results of slices are stored before they are added */
   const double stored = want == CONV_X && v->x.rank == 5 ? conv_stored_epsilon(out->dtype) : 0;
   for (int64_t i = 0; i < out->n; i++) out->bound[i] *= (count[i] + 4) * 0x1p-24 + stored;
   free(count);

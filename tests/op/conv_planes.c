@@ -1,8 +1,8 @@
-/* Convolutions over one and three axes as those over two that they become, for bounds that follow from tiles. */
+/* Reduces 1D and 3D convolutions to the 2D convolutions that implementations use, for tile-dependent bounds. */
 #include "conv_kit.h"
 #include "op_array.h"
 
-/* Each slice of the depth by itself, and its lines too: depth and height are one axis. */
+/* Whether slices and lines are independent: then depth and height become one axis. */
 static bool lines_apart(const conv *v) {
   const clade__unfold_attrs *d = &v->depth;
   const bool slices = d->kernel == 1 && d->stride == 1 && !d->pad[0] && !d->pad[1];
@@ -11,13 +11,13 @@ static bool lines_apart(const conv *v) {
 
 static bool in_order(const conv *v) { return v->x.rank < 5 || lines_apart(v); }
 
-/* Of two axes with the same elements in the same order. */
+/* Joins two adjacent axes. */
 static clade_shape flat(const clade_shape *s) {
   const int last = s->rank - 1;
   return CLADE_SHAPE(s->dim[0], s->dim[1], s->rank == 5 ? s->dim[2] * s->dim[3] : 1, s->dim[last]);
 }
 
-/* Otherwise there are as many images as slices of results, whose channels are those of the slices that a window
+/* Otherwise, each slice of the result becomes an image whose channels are those of all slices that its window
  * covers. */
 static conv planes_of(const conv *v) {
   conv p = *v;
@@ -36,7 +36,7 @@ static const clade_shape *shape_of(const conv *v, int which) {
   return which == CONV_X ? &v->x : which == CONV_W ? &v->w : &v->y;
 }
 
-/* Which element of the solid one is element i of that one's; -1: padding. */
+/* Index in the 3D operand of element i of the 2D operand; -1: padding. */
 static int64_t solid_at(const conv *v, const conv *planes, int which, int64_t i) {
   const clade__unfold_attrs *d = &v->depth;
   const clade_dim *size = shape_of(v, which)->dim, count = v->y.dim[2];
@@ -56,7 +56,7 @@ static int64_t solid_at(const conv *v, const conv *planes, int which, int64_t i)
 void conv_planes_bound(const op_case *c, conv_bound *bound, int want, const double *a, const double *b, op_array *out) {
   const conv v = conv_of(c), planes = planes_of(&v);
   const int given[] = {want == CONV_X ? CONV_Y : CONV_X, want == CONV_W ? CONV_Y : CONV_W};
-  op_array all[3] = {{0}}; /* a, b, and what is wanted of planes */
+  op_array all[3] = {{0}}; /* a, b, and the wanted operand of `planes` */
   if (v.x.rank == 4) {
     bound(c, &v, want, a, b, out);
     return;

@@ -1,22 +1,22 @@
-/* How far off Winograd's algorithm may be: its computation on absolute values, in double. */
+/* Error bound of Winograd's algorithm: its computation on absolute values, in double. */
 #include <math.h>
 #include <string.h>
 
 #include "conv_kit.h"
 
-/* How places, the window's `taps` and results go into a base of `tile` points and back: absolute values. */
+/* Absolute transformation matrices of tiles with `tile` points, for inputs, `taps` of the window, and results. */
 typedef struct base {
   int tile, taps, results;
   double places[6][6], window[6][4], back[4][6];
 } base;
 
-/* Of polynomials at tile - 1 points and infinity. */
+/* Interpolation points: tile - 1 finite ones and infinity. */
 static const double *points_of(int tile) {
   static const double two[] = {0, 1, -1}, four[] = {0, 0.625, -0.625, 1.5, -1.5};
   return tile == 4 ? two : four;
 }
 
-/* What tap k gives to point i. */
+/* Coefficient of tap k at point i. */
 static double window_at(int tile, int taps, int i, int k) {
   const double *point = points_of(tile);
   double value = 1;
@@ -35,7 +35,7 @@ static base base_of(int tile, int taps) {
   base b = {.tile = tile, .taps = taps, .results = tile - taps + 1};
   const double *point = points_of(tile);
   int n = tile - 1;
-  for (int i = 0; i <= n; i++) { /* the product of x - q over all points q but the i-th */
+  for (int i = 0; i <= n; i++) { /* product of x - q over all points q except the i-th */
     double product[6] = {1};
     for (int j = 0, degree = 0; j < n; j++) {
       if (j == i) continue;
@@ -48,7 +48,7 @@ static base base_of(int tile, int taps) {
   return b;
 }
 
-/* m by a, then by b: both are rows of six. */
+/* Multiplies m by a, then by b; both have rows of six. */
 static void both(const double *m, int rows, int cols, const double *a, int outs, int step, double *out) {
   double some[36] = {0};
   for (int i = 0; i < outs; i++)
@@ -72,7 +72,7 @@ static double source_at(operand s, int64_t image, int64_t channel, int64_t y, in
   return there ? fabs(s.v[((image * d[1] + channel) * d[2] + y) * d[3] + x]) : 0;
 }
 
-/* Adds the products of a tile of places and a window, both rows of six, in the base. */
+/* Adds the transformed products of a tile and a window, both in rows of six. */
 static void add_products(const base *b, const double *places, const double *window, double *sum) {
   double v[36], u[36];
   both(places, b->tile, b->tile, b->places[0], b->tile, 6, v);
@@ -85,7 +85,7 @@ static void tile_at(operand s, int64_t image, int64_t channel, int64_t y, int64_
     for (int j = 0; j < side; j++) out[i * 6 + j] = source_at(s, image, channel, y + i, x + j);
 }
 
-/* A tile's products of all inner channels. `data`: weights are turned. */
+/* Sums a tile's products over all inner channels. `data`: weights are flipped. */
 static void tile_sums(const base *b, operand s, operand w, bool data, int64_t row, const int64_t at[3], double *sum) {
   int64_t inner = s.shape->dim[1], out = w.shape->dim[1];
   for (int64_t c = 0; c < inner; c++) {
@@ -116,7 +116,7 @@ static void bound_of(const base *b, const conv *v, bool data, operand s, operand
       }
 }
 
-/* Of w: the window is a tile of y's derivative, and products of all tiles are added. */
+/* For the weight gradient: the window is a tile of y's gradient, and products of all tiles are added. */
 static void weights_bound(const conv *v, operand x, operand y, op_array *out) {
   const base b = base_of(6, 4);
   const clade_dim *d = v->y.dim;

@@ -1,4 +1,5 @@
-/* Losses of rows and their means: smoothing, ignored labels, labels that name no class, logits far apart. */
+/* Cross-entropy per row and its mean: smoothing, ignored labels, labels outside of all classes, and widely spread
+ * logits. */
 #include <clade/nn.h>
 
 #include <math.h>
@@ -7,7 +8,7 @@
 
 #include "op_test.h"
 
-enum { CLASSES, IGNORE, IGNORED, PER_SAMPLE, WRONG }; /* WRONG: one label is no class */
+enum { CLASSES, IGNORE, IGNORED, PER_SAMPLE, WRONG }; /* WRONG: one label is outside of all classes */
 enum { SMOOTHING };
 
 static void draw(op_case *c, op_random *r) {
@@ -40,7 +41,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
   for (int64_t i = 0; i < labels->n; i++) {
     labels->v[i] = (double)op_integer(r, 0, c->i[CLASSES] - 1);
     if (c->i[IGNORE] && op_chance(r, 0.3)) labels->v[i] = c->i[IGNORED];
-    if (c->i[CLASSES] > 1 && op_chance(r, 0.2)) { /* nearly certain: the loss is a small number */
+    if (c->i[CLASSES] > 1 && op_chance(r, 0.2)) { /* nearly certain prediction: the loss is tiny */
       in->v[i * c->i[CLASSES]] = op_round(c->dtype, 18);
       labels->v[i] = 0;
     }

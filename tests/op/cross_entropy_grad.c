@@ -1,4 +1,4 @@
-/* The derivative of the softmax cross-entropy by itself, from what the forward pass would keep. */
+/* Gradient of softmax cross-entropy as its own op, from arbitrary saved values. */
 #include <math.h>
 #include <stdio.h>
 

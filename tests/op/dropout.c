@@ -1,4 +1,4 @@
-/* Dropout, number by number: which elements are dropped, what becomes of the others. */
+/* Dropout, element by element: which elements are dropped, and the scale of the others. */
 #include <clade/nn.h>
 
 #include <math.h>
@@ -26,7 +26,7 @@ static void draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "p %g, runs of %d from %d of %d", c->f[P], c->i[RUN], c->i[FIRST], c->i[WHOLE]);
 }
 
-/* Beyond 32 bits, and negative, which are large ones. */
+/* Counters beyond 32 bits, and negative ones, which count as large. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   if (c->number % 3 == 0) in[1].v[0] = (double)op_integer(r, -((int64_t)1 << 50), (int64_t)1 << 50);
 }

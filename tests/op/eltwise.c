@@ -1,6 +1,6 @@
-/* Cases of elementwise functions: in each, one row of eltwise.def leads, and all rows that are defined where it is
- * join it, so that one graph tests many. Where operands repeat along axes, few rows stand for all: kernels of two rows
- * differ in what is computed, and not in how they walk. */
+/* Elementwise functions. In each case one row of eltwise.def leads, and all rows that are defined on its domain
+ * join, so that one graph tests many. With broadcast operands, few rows represent all, because kernels differ only
+ * in the function computed. */
 #include "op_test.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 
 #include <clade/ops.h>
 
-enum { LEADER, ALONE, SPECIALS, INFINITIES, CAST_TO }; /* of op_case.i */
+enum { LEADER, ALONE, SPECIALS, INFINITIES, CAST_TO }; /* indices in op_case.i */
 
-/* Types that are loaded into another one share its arithmetic, and differ in loading and storing: each goes through a
+/* Types that are loaded as another type share its arithmetic and differ only in loading and storing: each tests a
  * part of the rows. */
 static bool in_part(const clade__elt_row *row, clade_dtype t) {
   const bool real = op_is_float(t);
@@ -31,7 +31,7 @@ static bool takes(const clade__elt_row *row, clade_dtype t) {
   }
 }
 
-/* Joins the leader: same operands, and defined (and so differentiable) at least where the leader is. */
+/* A row joins if it has the same operands and is defined and differentiable where the leader is. */
 static bool joins(const op_case *c, const clade__elt_row *leader, const clade__elt_row *row) {
   if (row == leader) return true;
   if (row->arity != leader->arity || row->kind == CLADE__ELT_CAST || leader->kind == CLADE__ELT_CAST ||
@@ -60,7 +60,7 @@ static const clade__elt_row *nth_row(clade_dtype dtype, int number) {
   return clade__elt_rows;
 }
 
-/* One of each arity, with as many others as can join. */
+/* A leader of each arity that most other rows can join. */
 static const clade__elt_row *small_row(const op_case *c) {
   static const char *const names[3][3] = {
       {"asin", "pow", "select"}, {"abs", "add", "select"}, {"logical_not", "logical_or", "select"}};
@@ -68,8 +68,7 @@ static const clade__elt_row *small_row(const op_case *c) {
   return clade__elt_by_name(names[kind][c->number % 3]);
 }
 
-/* Some cases of f32 are casts to each of the narrower floats, by each implementation; CLADE_DTYPE_NONE: not this one.
- */
+/* Some f32 cases are casts to each narrower float type, by each implementation; CLADE_DTYPE_NONE: other cases. */
 static clade_dtype narrowed(const op_case *c) {
   enum { EVERY = 12, EACH = 24 };
   int at = 0, n = 0;
@@ -88,17 +87,17 @@ static void draw_casts(op_case *c, op_random *r) {
   c->i[CAST_TO] = (int)op_all_types[op_integer(r, 0, types - 1)];
   if (c->i[CAST_TO] == (int)c->dtype) c->i[CAST_TO] = c->dtype == CLADE_F32 ? CLADE_I8 : CLADE_F32;
   if (narrowed(c)) c->i[CAST_TO] = (int)narrowed(c);
-  if (c->gradient) c->i[CAST_TO] = CLADE_F32; /* of itself: the node disappears */
+  if (c->gradient) c->i[CAST_TO] = CLADE_F32; /* an identity, which is removed */
 }
 
-/* Stands for those of as many operands where these repeat along axes. */
+/* Represents the rows of the same arity if operands are broadcast. */
 static const clade__elt_row *lone_row(const op_case *c, int arity) {
   bool real = op_is_float(c->dtype);
   if (arity > 2) return clade__elt_by_name("select");
   return clade__elt_by_name(c->dtype == CLADE_BOOL ? "logical_and" : real && c->number % 3 == 0 ? "pow" : "sub");
 }
 
-/* What the type holds. */
+/* Limits values to the type's range. */
 static void within(const op_case *c, const clade__elt_row *leader, op_input *in) {
   const bool real = op_is_float(c->dtype);
   if (in->dtype != c->dtype || (!real && clade__dtype_row(c->dtype)->bits > 8)) return;
@@ -110,7 +109,7 @@ static void within(const op_case *c, const clade__elt_row *leader, op_input *in)
     in->low = CLADE_MAX(low, real ? in->low : leader->low), in->high = CLADE_MIN(high, real ? in->high : leader->high);
 }
 
-/* Casts to elements that share blocks, from floats and from one such type to the other. */
+/* Casts to block-quantized types, from floats and between such types. */
 static void draw_blocks(op_case *c, op_random *r) {
   static const clade_dtype types[] = {CLADE_Q4_0, CLADE_Q8_0};
   const bool both = op_chance(r, 0.3);
@@ -122,7 +121,7 @@ static void draw_blocks(op_case *c, op_random *r) {
   c->i[INFINITIES] = c->i[SPECIALS] && op_chance(r, 0.5);
   c->n_in = c->n_out = 1;
   c->in[0] = (op_input){.dtype = both ? types[1 - to] : CLADE_F32, .shape = op_draw_shape(r, c, 0, 3, 4000)};
-  if (op_chance(r, 0.3)) c->in[0].low = -1e-6, c->in[0].high = 1e-6; /* scales that f16 has not, or hardly */
+  if (op_chance(r, 0.3)) c->in[0].low = -1e-6, c->in[0].high = 1e-6; /* scales that underflow f16 or nearly do */
   snprintf(c->note, sizeof c->note, "to %s", clade_dtype_name(types[to]));
 }
 
@@ -154,7 +153,7 @@ static void draw(op_case *c, op_random *r) {
     if (leader->kind == CLADE__ELT_COMPARE) c->in[j].ties = 4;
     within(c, leader, &c->in[j]);
   }
-  int whole = (int)op_integer(r, 0, c->n_in - 1); /* this one keeps the shape; others may repeat along axes */
+  int whole = (int)op_integer(r, 0, c->n_in - 1); /* keeps the full shape; others may be broadcast */
   for (int j = 0; j < c->n_in; j++)
     if (repeats && j != whole && (far || op_chance(r, 0.7)))
       c->in[j].shape = far && op_chance(r, 0.7) ? CLADE_SHAPE(shape.dim[1]) : op_draw_broadcast(r, &shape);
@@ -173,7 +172,7 @@ static double special(const op_case *c, op_random *r) {
   return leader->low > 0 || leader->high < 0 ? leader->high : -0.0;
 }
 
-/* Limits of the type, and what is no number; what lies between two numbers of the type that it is cast to. */
+/* Limits of the type, NaN and infinity, and ties of the type that it is cast to. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   const clade_dtype to = (clade_dtype)c->i[CAST_TO];
   const bool ties =
@@ -229,7 +228,7 @@ static void reference_row(const op_case *c, const clade__elt_row *row, const op_
     for (int j = 0; j < c->n_in; j++) v[j] = in[j].v[op_broadcast_at(&in[j].shape, &shape, index)];
     out->v[i] = clade__elt_eval(&p, v);
     out->bound[i] = row->ulp * 0x1p-23 * CLADE_MAX(fabs(out->v[i]), row->floor);
-    if (!(out->bound[i] < HUGE_VAL)) out->bound[i] = 0; /* of what is infinite or no number */
+    if (!(out->bound[i] < HUGE_VAL)) out->bound[i] = 0; /* results that are not finite */
   }
   if (clade__has_blocks(out->dtype)) op_round_blocks(out->dtype, out->n, out->v);
 }

@@ -1,4 +1,4 @@
-/* Fourier transforms of random shapes along one or two axes: complex and real, both ways. */
+/* Fourier transforms of random shapes along one or two axes: complex and real, forward and inverse. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -9,20 +9,13 @@
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_DTYPE_NONE};
 enum { FFT, IFFT, RFFT, IRFFT };
-enum {
-  KIND,
-  RANK,
-  FROM_END,
-  N_AXES,
-  AXES,
-  SIZES = AXES + 2
-}; /* sizes of the values that are transformed, or come back */
+enum { KIND, RANK, FROM_END, N_AXES, AXES, SIZES = AXES + 2 }; /* sizes of the transformed axes */
 
 static int length(op_random *r, const op_case *c) {
   static const int few[] = {1, 2, 3, 4, 5, 6, 7, 8};
   static const int many[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13, 15, 16, 17,  19,
                              20, 25, 27, 30, 31, 32, 37, 40, 49, 60, 64, 75, 97, 98, 105, 128};
-  if (c->small && c->number % 3 == 0) return 7; /* no butterfly */
+  if (c->small && c->number % 3 == 0) return 7; /* not a product of small primes */
   return c->small || c->gradient ? few[op_integer(r, 0, 7)] : many[op_integer(r, 0, 31)];
 }
 
@@ -42,8 +35,8 @@ static void draw(op_case *c, op_random *r) {
     total *= size[i] ? size[i] : 1;
   }
   if (rank == 2 && c->i[AXES] == 1 && c->i[N_AXES] == 1 && !c->small && !c->gradient && op_chance(r, 0.05))
-    size[0] = 5, size[1] = 6144;                                   /* whose rows clFFT pads by most */
-  if (rank == 1 && !c->small && !c->gradient && op_chance(r, 0.3)) /* primes, long ones too */
+    size[0] = 5, size[1] = 6144;                                   /* the size for which clFFT pads rows most */
+  if (rank == 1 && !c->small && !c->gradient && op_chance(r, 0.3)) /* primes, including large ones */
     size[0] = (int[]){1009, 1024, 1000, 2187, 2 * 3 * 5 * 7 * 11, 4099, 8192}[op_integer(r, 0, 6)];
   clade_shape x = {.rank = rank};
   for (int i = 0; i < rank; i++) x.dim[i] = size[i];
@@ -68,7 +61,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   }
 }
 
-/* n values `step` apart, by the definition; `size` holds the sum of their absolute values in the end. */
+/* Direct transform of n values with a stride; `size` receives the sum of absolute values. */
 static void row(double *re, double *im, double *size, int64_t n, int64_t step, double sign) {
   double *to = calloc(2 * (size_t)n, sizeof *to), *turn = calloc(2 * (size_t)n, sizeof *turn), sum = 0;
   if (!to || !turn) abort();
@@ -92,14 +85,14 @@ static void row(double *re, double *im, double *size, int64_t n, int64_t step, d
   free(turn);
 }
 
-static double factor(int64_t n) { /* what the op states */
+static double factor(int64_t n) { /* the error factor that the op states */
   double sum = 0;
   for (int64_t p = 2; n > 1; p++)
     for (; n % p == 0; n /= p) sum += 2 * (double)(p + 4) * 0x1p-24;
   return sum;
 }
 
-/* All values, of half a spectrum the mirrored ones too; what real results do not use counts as 0. */
+/* Expands half spectra by symmetry; the parts that real results ignore become 0. */
 static void spread(const op_case *c, const op_array *in, const clade_shape *full, double *re, double *im,
                    double *size) {
   int last = c->i[AXES + c->i[N_AXES] - 1], rank = c->i[RANK];
@@ -109,7 +102,7 @@ static void spread(const op_case *c, const op_array *in, const clade_shape *full
     op_unravel(full, i, at);
     bool mirrored = c->i[KIND] == IRFFT && at[last] > n / 2;
     for (int a = 0; a < rank; a++) {
-      int64_t place = at[a]; /* of a spectrum in two dimensions both are mirrored */
+      int64_t place = at[a]; /* in a 2D spectrum both indices are mirrored */
       for (int k = 0; mirrored && k < c->i[N_AXES]; k++)
         if (c->i[AXES + k] == a) place = (full->dim[a] - at[a]) % full->dim[a];
       from = from * in->shape.dim[a] + place;

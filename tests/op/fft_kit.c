@@ -1,4 +1,4 @@
-/* Weights in spectra, and the bound of convolutions by them: sums of the definition, in double. */
+/* Spectra of weights, and the error bound of convolutions by Fourier transforms: direct sums in double. */
 #include "fft_kit.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ void fft_kit_weights(const double *w, const clade_shape *shape, int axis, int si
   }
 }
 
-/* The root of the sum of squares of a tile of places. */
+/* Euclidean norm of a tile. */
 static double norm(const clade_shape *s, const double *plane, int64_t y, int64_t x, int side) {
   double sum = 0;
   for (int64_t i = CLADE_MAX(y, 0); i < CLADE_MIN(y + side, s->dim[2]); i++)

@@ -1,4 +1,4 @@
-/* Sums over the random windows that cover each place of one axis. */
+/* fold: sums over the random windows that cover each position of one axis. */
 #include <math.h>
 
 #include "op/unfold.h"

@@ -1,4 +1,4 @@
-/* Slices, frames and concatenations of random shapes. */
+/* Slices, padding and concatenations of random shapes. */
 #include <clade/ops.h>
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include "op_test.h"
 
 enum { SLICE, PAD, CONCAT };
-enum { KIND, AXIS, VALUE, FIRST, SECOND = FIRST + CLADE_MAX_RANK }; /* begin and size, or before and after */
+enum { KIND, AXIS, VALUE, FIRST, SECOND = FIRST + CLADE_MAX_RANK }; /* begin and size, or amounts before and after */
 
 static void draw(op_case *c, op_random *r) {
   clade_shape x = op_draw_shape(r, c, 1, 5, c->gradient ? 40 : 4000);
@@ -51,13 +51,13 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   } else if (c->i[KIND] == PAD) {
     out[0] = clade_pad(g, in[0], first, second, c->i[VALUE]);
   } else {
-    for (int i = 0; i < first.rank; i++) /* by name, where it is the rest */
+    for (int i = 0; i < first.rank; i++) /* by name, if it is the remainder */
       if (first.dim[i] + second.dim[i] == c->in[0].shape.dim[i] && i % 2 == 0) second.dim[i] = CLADE_DIM_REST;
     out[0] = clade_slice(g, in[0], first, second);
   }
 }
 
-/* Which element of which operand the result's element at `index` is; -1: the frame's. */
+/* Operand and index of the element at the result's `index`; -1: padding. */
 static int64_t source(const op_case *c, const op_array *in, const int64_t *index, int *operand) {
   int64_t at = 0, along = index[c->i[AXIS]];
   *operand = 0;

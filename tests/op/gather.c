@@ -1,4 +1,4 @@
-/* Rows by number, along any axis; some numbers name none. */
+/* gather: rows by index along any axis, with some indices out of range. */
 #include <clade/ops.h>
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static void draw(op_case *c, op_random *r) {
   c->in[1] = (op_input){.dtype = CLADE_I32, .shape = op_draw_shape(r, c, 0, 3, c->gradient ? 12 : 60)};
   if (strcmp(c->impl, "columns") == 0 && !c->gradient) { /* of many tables */
     c->in[0].shape = CLADE_SHAPE(op_integer(r, 16, c->small ? 17 : 60), op_integer(r, 1, c->small ? 18 : 300));
-    bool parts = !c->small && op_chance(r, 0.2); /* more than are picked at once */
+    bool parts = !c->small && op_chance(r, 0.2); /* more than are gathered at once */
     c->in[1].shape = CLADE_SHAPE(parts ? op_integer(r, 4090, 8200) : op_integer(r, 16, c->small ? 18 : 90));
     c->i[0] = 1;
     snprintf(c->note, sizeof c->note, "axis 1");
@@ -22,7 +22,7 @@ static void draw(op_case *c, op_random *r) {
 
 static void fill(const op_case *c, op_random *r, op_array *in) {
   int64_t rows = c->in[0].shape.dim[c->i[0]];
-  bool all = op_chance(r, 0.3); /* name a row */
+  bool all = op_chance(r, 0.3); /* no index is out of range */
   for (int64_t i = 0; i < in[1].n; i++) {
     in[1].v[i] = (double)(rows ? op_integer(r, 0, rows - 1) : 0);
     if (!(all && rows) && op_chance(r, 0.1))

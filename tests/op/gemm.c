@@ -1,5 +1,5 @@
-/* Matrix products: transposed, batched with broadcasting, scaled, with a bias, and with a program at the end; and of
- * operands that are slices of larger values whose axes lie in another order. */
+/* Matrix products: transposed, batched with broadcasting, scaled, with a bias and with an epilogue; and with
+ * operands that are slices of larger, permuted values. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -9,10 +9,13 @@
 #include "op/view.h"
 #include "op_test.h"
 
-/* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself. VIEWED, of either operand: it is a part of an
- * input. ORDER: which of its axes each of the input's is, three bits for each; BEFORE, AFTER: what of the input is no
- * part of it, two bits for each; TIMES: how often the input's one element is repeated along it, four bits for each, or
- * 0. */
+/* Parameters in op_case.i:
+ * - BIAS: a third input, through clade_gemm.
+ * - EPILOGUE: in the node itself.
+ * - VIEWED, per operand: the operand is a view of an input.
+ * - ORDER: the operand axis of each input axis, three bits each.
+ * - BEFORE, AFTER: excluded elements of the input, two bits each.
+ * - TIMES: repetition of an input axis of length 1, four bits each; 0: none. */
 enum {
   TRANS_A,
   TRANS_B,
@@ -38,7 +41,7 @@ static clade_shape matrix(clade_shape batch, int64_t rows, int64_t columns, bool
 
 static int digit(int number, int at, int bits) { return number >> at * bits & ((1 << bits) - 1); }
 
-/* Makes of an operand a part of something larger. Its last axis stays the last one. */
+/* Makes an operand a view of a larger input. Its last axis stays last. */
 static void draw_view(op_case *c, op_random *r, int operand) {
   enum { MOST = 1 << 18 };
   const clade_shape part = c->in[operand].shape;
@@ -54,7 +57,8 @@ static void draw_view(op_case *c, op_random *r, int operand) {
   for (int i = 0; i < part.rank && c->i[VIEWED + operand]; i++) {
     whole->dim[i] = part.dim[order[i]];
     c->i[ORDER + operand] |= order[i] << 3 * i;
-    if (order[i] >= part.rank - 2 || part.dim[order[i]] > 15 || op_chance(r, 0.7)) continue; /* no rows or columns */
+    /* Not along rows or columns. */
+    if (order[i] >= part.rank - 2 || part.dim[order[i]] > 15 || op_chance(r, 0.7)) continue;
     c->i[TIMES + operand] |= (int)part.dim[order[i]] << 4 * i;
     whole->dim[i] = 1;
   }
@@ -68,7 +72,7 @@ static void draw_view(op_case *c, op_random *r, int operand) {
   }
 }
 
-/* How an operand lies in the input. */
+/* The operand's view of the input. */
 static clade__view view_of(const op_case *c, const clade_shape *input, int operand) {
   clade__view whole = clade__view_whole(input), v = whole;
   for (int i = 0; c->i[VIEWED + operand] && i < input->rank; i++) {
@@ -88,7 +92,7 @@ static int64_t place_in(const clade__view *v, int64_t element) {
   return at;
 }
 
-/* Nobody reads what is no part of an operand. */
+/* Elements outside of the view must not be read: they are NaN. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   (void)r;
   for (int i = 0; i < 2; i++) {
@@ -102,8 +106,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
   }
 }
 
-/* More than a block of all that a row says, which goes by no size of a cache: wide or deep, for one unit that shares
- * nothing. */
+/* More than one block of every parameter whatever the cache sizes: wide or deep, for a single compute unit. */
 static void several_blocks(op_case *c, op_random *r, int64_t *m, int64_t *k, int64_t *n) {
   const bool wide = c->number % 3 == 0, words = strncmp(c->impl, "mma", 3) == 0;
   c->told = (op_told){1, c->told.second_cache, 1 << 20};
@@ -112,9 +115,8 @@ static void several_blocks(op_case *c, op_random *r, int64_t *m, int64_t *k, int
   *n = !wide ? op_integer(r, 33, 64) : words ? op_integer(r, 1025, 1060) : op_integer(r, 260, 290);
 }
 
-/* For `few`: rows or columns that are few, and others that lie along the inner axis, that lie so and are LONG enough
- * for all items of a group, or that lie beside each other. Of each type and way one of its kernels, by the number of
- * rows. */
+/* Cases for `few`: few rows or columns. The other operand lies along the inner axis, along it and LONG enough for
+ * all work-items of a group, or across it. Each type has a kernel for each of these and for numbers of rows. */
 enum { ALONG, LONG, BESIDE };
 static int draw_few(op_case *c, op_random *r, bool batched, int64_t *m, int64_t *k, int64_t *n) {
   static const int most[][3] = {{4, 1, 16}, {16, 4, 8}, {8, 16, 4}};
@@ -125,10 +127,10 @@ static int draw_few(op_case *c, op_random *r, bool batched, int64_t *m, int64_t 
   const bool swapped = op_chance(r, 0.3), little = c->small || c->gradient || (batched && way == LONG);
   const int64_t few = op_integer(r, rows > 4 ? rows / 2 + 1 : rows > 1 ? 2 : 1, rows);
   int64_t many = op_integer(r, few, few + (little ? 3 : batched ? 70 : 300));
-  if (way == LONG)
-    *k = op_integer(r, 1024, c->small ? 1030 : 1100) * (!c->small && op_chance(r, 0.2) ? 9 : 1); /* nine: in parts */
-  if (way == BESIDE && !little && op_chance(r, 0.3)) *k = op_integer(r, 512, 1100);              /* too */
-  if (!little && op_chance(r, 0.4)) *k = (*k + 7) / 8 * 8, many = (many + 7) / 8 * 8;            /* runs of 16 bytes */
+  if (way == LONG) /* 9 times: several parts. */
+    *k = op_integer(r, 1024, c->small ? 1030 : 1100) * (!c->small && op_chance(r, 0.2) ? 9 : 1);
+  if (way == BESIDE && !little && op_chance(r, 0.3)) *k = op_integer(r, 512, 1100);   /* LONG as well */
+  if (!little && op_chance(r, 0.4)) *k = (*k + 7) / 8 * 8, many = (many + 7) / 8 * 8; /* runs of 16 bytes */
   *(swapped ? n : m) = few;
   *(swapped ? m : n) = many;
   c->i[TRANS_A] = swapped ? way == BESIDE : op_chance(r, 0.2);
@@ -156,8 +158,9 @@ static void draw(op_case *c, op_random *r) {
     c->i[TRANS_A] = op_chance(r, 0.2), c->i[TRANS_B] = true;
   }
   const bool tiles = warp || strcmp(c->impl, "simt") == 0;
-  if (tiles && op_chance(r, 0.1)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* runs of neighbors */
-  const bool groups = strcmp(c->impl, "mma_warpgroup") == 0, slow = groups && c->small; /* a simulator takes seconds */
+  /* Runs of adjacent elements. */
+  if (tiles && op_chance(r, 0.1)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8;
+  const bool groups = strcmp(c->impl, "mma_warpgroup") == 0, slow = groups && c->small; /* a simulator needs seconds */
   if (groups && c->tiles) m = op_integer(r, 65, 140), n = op_integer(r, 65, 270); /* several blocks of 64 columns */
   if (tiles && !c->gradient && !slow && op_chance(r, 0.15)) {                     /* parts of the inner axis */
     const int64_t widest = c->small || batch.rank ? 4 : 70;
@@ -165,7 +168,7 @@ static void draw(op_case *c, op_random *r) {
   }
   const bool few = strcmp(c->impl, "few") == 0;
   const int way = few ? draw_few(c, r, batch.rank > 0, &m, &k, &n) : LONG;
-  if (strcmp(c->impl, "vec_bare") == 0) { /* columns that are whole panels, and few steps */
+  if (strcmp(c->impl, "vec_bare") == 0) { /* whole panels of columns, and few steps */
     k = op_integer(r, 1, c->small ? 8 : 80), n = c->small || c->gradient ? 64 : 64 * op_integer(r, 1, 2);
     c->i[TRANS_A] = c->i[TRANS_B] = false;
     if (!c->small && !c->gradient && c->number % 20 == 5) m = op_integer(r, 900, 1000), k = 80; /* more than one part */
@@ -173,27 +176,27 @@ static void draw(op_case *c, op_random *r) {
   if (strcmp(c->impl, "vec_panels") == 0 && !c->small && !c->gradient && c->number % 20 == 5)
     m = 24 * op_integer(r, 0, 2) + 16, n = op_integer(r, 512, 600); /* tiles of eight rows */
   if (strcmp(c->impl, "vec_panels") == 0 && !c->small && !c->gradient && c->number % 5 == 2)
-    m = 1, k = op_integer(r, 1, 1300); /* one row, of several parts */
+    m = 1, k = op_integer(r, 1, 1300); /* one row, in several parts */
   const bool blocks =
       (strncmp(c->impl, "vec", 3) == 0 && strcmp(c->impl, "vec_bare")) || (strncmp(c->impl, "mma", 3) == 0 && !warp);
   if (blocks && !c->small && !c->light && !c->gradient && c->number % 20 == 9) /* several blocks of each part's rows */
     m = op_integer(r, 4200, 4300), k = op_integer(r, 1, 16), n = op_integer(r, 33, 64);
   if (blocks && !c->small && !c->light && !c->gradient &&
-      c->number % 20 == 13) { /* of columns, too, that no unit shares */
+      c->number % 20 == 13) { /* also of columns, without sharing between units */
     c->told = (op_told){1, 32 << 10, 1 << 20};
     m = op_integer(r, 110, 150), k = op_integer(r, 60, 90), n = op_integer(r, 2100, 2300);
   }
   if (blocks && c->tiles && c->number % 3 < 2) several_blocks(c, r, &m, &k, &n);
   if (warp && op_chance(r, 0.5)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* copies of 16 bytes */
   if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64; /* whole tiles along the inner axis */
-  if (strcmp(c->impl, "mma_panels_bare") == 0) { /* rows of whole words, and more of them than an item takes */
+  if (strcmp(c->impl, "mma_panels_bare") == 0) { /* rows of whole words, more than a work-item takes */
     if (!c->small && !c->gradient && c->number % 20 == 5) m = op_integer(r, 259, 600);
     k = (CLADE_MAX(k, 1) + 3) / 4 * 4, c->i[TRANS_A] = false;
   }
-  if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* products too, and as far off */
+  if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* gradients use tf32 as well, with its error */
   const bool in_blocks =
       c->dtype == CLADE_F32 && (!strcmp(c->impl, "vec_blocks") || (!strcmp(c->impl, "ref") && op_chance(r, 0.2)));
-  if (in_blocks) { /* weights whose rows are whole blocks */
+  if (in_blocks) { /* weights with rows of whole blocks */
     k = 32 * op_integer(r, op_chance(r, 0.9), c->small || c->gradient ? 1 : 5),
     c->i[TRANS_A] &= strcmp(c->impl, "ref") == 0;
     c->i[TRANS_B] = true;
@@ -208,13 +211,13 @@ static void draw(op_case *c, op_random *r) {
   bool bytes = !real && result_type(c->dtype) != c->dtype;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = matrix(a, m, k, c->i[TRANS_A]), .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = matrix(b, k, n, c->i[TRANS_B]), .low = -2, .high = 2};
-  if (bytes) { /* the whole range */
+  if (bytes) { /* the full range */
     c->in[0].low = c->dtype == CLADE_U8 ? 0 : -128, c->in[0].high = c->in[0].low + 255;
     c->in[1].dtype = CLADE_I8, c->in[1].low = -128, c->in[1].high = 127;
   }
   if (in_blocks) c->in[1].dtype = c->number / 3 % 2 ? CLADE_Q4_0 : CLADE_Q8_0, c->differentiable &= ~2u;
-  const bool bare = warp && (c->i[TRANS_A] || c->i[TRANS_B]); /* each is a kernel of its own already */
-  const bool views = c->form == VIEWS && !c->gradient;        /* in the node itself too */
+  const bool bare = warp && (c->i[TRANS_A] || c->i[TRANS_B]); /* each transposition has its own kernel already */
+  const bool views = c->form == VIEWS && !c->gradient;        /* views in the node itself, too */
   c->i[BIAS] = op_chance(r, 0.25) && !bare && !views && way != BESIDE;
   c->f[BETA] = real && c->i[BIAS] && op_chance(r, 0.1) ? 1.5 : 1;
   c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && !bare && way != ALONG && op_chance(r, 0.3);
@@ -246,7 +249,7 @@ static clade__elt program(clade_dtype t) {
   return p;
 }
 
-/* An operand of a graph of which derivatives are taken. */
+/* An operand in a graph that is differentiated. */
 static clade_val operand_of(const op_case *c, clade_graph *g, const clade_val *in, int operand) {
   const clade_shape *whole = &c->in[operand].shape;
   clade_shape begin = {.rank = whole->rank}, size = begin;
@@ -286,7 +289,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   out[0] = clade_gemm_(g, a, &opt);
 }
 
-/* An operand as the product reads it; its values are the caller's to free. */
+/* Copies an operand as the product reads it; the caller frees its values. */
 static op_array seen(const op_case *c, const op_array *in, int operand) {
   const clade__view v = view_of(c, &in[operand].shape, operand);
   op_array x = {.dtype = in[operand].dtype, .shape = v.shape, .n = op_elements(&v.shape)};
@@ -296,7 +299,7 @@ static op_array seen(const op_case *c, const op_array *in, int operand) {
   return x;
 }
 
-/* The matrix of x that belongs to `index` of the result. */
+/* The matrix of x for the result's batch `index`. */
 static const double *matrix_at(const op_array *x, const clade_shape *y, const int64_t *index) {
   clade_shape own = x->shape, to = *y;
   int64_t at[CLADE_MAX_RANK] = {0};
@@ -307,7 +310,7 @@ static const double *matrix_at(const op_array *x, const clade_shape *y, const in
   return x->v + op_broadcast_at(&own, &to, at);
 }
 
-/* Of a product of numbers that were rounded to tf32, half a unit of ten bits each. */
+/* Error of a product whose operands were rounded to tf32, with half a unit of ten bits each. */
 static double rounded_operands(const op_case *c) {
   return c->took && strcmp(c->took, "mma_warp_tf32") == 0 ? 0x1.001p-10 : 0;
 }
@@ -337,7 +340,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     out->bound[o] = real ? ((double)(k + 4) * 0x1p-24 + rounded_operands(c)) * absolute : 0;
     if (c->n_in < 3) continue;
     double bias = in[2].v[op_broadcast_at(&in[2].shape, &y, index)] * c->f[BETA];
-    if (c->i[BIAS]) /* the product may be stored first, and so may what beta makes of the bias */
+    if (c->i[BIAS]) /* the product and beta times the bias may be stored and rounded first */
       out->bound[o] += stored_epsilon(out->dtype) * (fabs(sum) + (c->f[BETA] > 1 ? fabs(bias) : 0) + 1e-4);
     if (real) out->bound[o] += 0x1p-23 * (fabs(sum) + fabs(bias));
     out->v[o] = sum + bias;

@@ -1,5 +1,5 @@
-/* Layer, RMS, group and instance normalization of random shapes, also where the mean is large beside the deviation, and
- * without a weight or a bias. */
+/* Layer, RMS, group and instance normalization of random shapes, including means that are large relative to the
+ * deviation, and without a weight or a bias. */
 #include <clade/nn.h>
 
 #include <math.h>
@@ -11,7 +11,7 @@ enum { KIND, AXES, GROUPS, WEIGHT, BIAS };
 enum { LAYER, RMS, GROUP, INSTANCE };
 enum { EPS };
 
-/* The last axes, or [samples, channels, ...] with channels that have divisors. */
+/* The last axes, or [samples, channels, ...] with a number of channels that has divisors. */
 static clade_shape rows_of_axes(op_case *c, op_random *r, clade_shape *row) {
   clade_shape x = op_draw_shape(r, c, 1, 4, c->gradient ? 40 : 8000);
   if (!c->small && !c->gradient && op_chance(r, 0.1)) x = CLADE_SHAPE(op_integer(r, 1, 4), op_integer(r, 1000, 5000));
@@ -32,11 +32,11 @@ static clade_shape groups_of_channels(op_case *c, op_random *r, clade_shape *row
 
 static void draw(op_case *c, op_random *r) {
   clade_shape row = {0}, x;
-  const bool large = !c->gradient && (c->small ? c->number == 1 : op_chance(r, 0.1)); /* for the second cache */
+  const bool large = !c->gradient && (c->small ? c->number == 1 : op_chance(r, 0.1)); /* for the L2 cache */
   c->any_units = !c->small;
   c->i[KIND] = (int)op_integer(r, large ? GROUP : LAYER, INSTANCE);
   x = c->i[KIND] < GROUP ? rows_of_axes(c, r, &row) : groups_of_channels(c, r, &row);
-  if (large) { /* which loses a row, or holds one but not two */
+  if (large) { /* L2 holds less than one row, or one but not two */
     const int64_t inner = 32 * op_integer(r, 1, c->small ? 2 : 50), n = row.dim[0] / c->i[GROUPS] * inner;
     const uint64_t cache = c->small || op_chance(r, 0.7) ? (uint64_t)(2 * n) * sizeof(float) : 1;
     x = norm_too_large(c, CLADE_SHAPE(9, row.dim[0], inner), cache);

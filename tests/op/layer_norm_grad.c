@@ -1,5 +1,5 @@
-/* The derivatives of the normalization of rows and of groups of channels by themselves, from any mean and deviation. In
- * a third of the cases some gradients are NaN or infinite. */
+/* Derivatives of row and group normalization as their own op, for arbitrary mean and deviation. In a third of the
+ * cases some gradients are NaN or infinite. */
 #include <math.h>
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ static clade_shape groups_of_channels(op_case *c, op_random *r, clade_shape *row
   return x;
 }
 
-/* Of groups that the second cache holds two of, and the last one does not hold all. */
+/* Groups of which L2 holds two, while the last-level cache does not hold all. */
 static clade_shape together(op_case *c, op_random *r, clade_shape *row, clade_shape *rows) {
   int64_t groups = op_integer(r, 1, 3), each = op_integer(r, 1, 3);
   clade_shape x = CLADE_SHAPE(9, groups * each, 32 * op_integer(r, 1, c->small ? 2 : 50));

@@ -1,4 +1,4 @@
-/* Maxima of random windows, with ties and NaN. */
+/* max_pool2d: maxima of random windows, with ties and NaN. */
 #include <math.h>
 
 #include "pool_kit.h"
@@ -22,13 +22,13 @@ static bool some_cover_nothing(const conv *v) {
 
 static void draw(op_case *c, op_random *r) {
   conv v = pool_draw(c, r);
-  while (c->gradient && some_cover_nothing(&v)) v = pool_draw(c, r); /* -infinity has no differences */
+  while (c->gradient && some_cover_nothing(&v)) v = pool_draw(c, r); /* -infinity has no finite differences */
   if (!c->gradient && op_chance(r, 0.3)) c->in[0].ties = 2;
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   clade_pool2d_opt opt = pool_opt(c, in[0]);
-  opt.count_pad = false; /* of averages */
+  opt.count_pad = false; /* parameter of averages */
   out[0] = clade_max_pool2d_(g, &opt);
 }
 

@@ -1,4 +1,4 @@
-/* Which pixels the gradient of a maximum goes to: the first of equal ones, NaN above all. */
+/* Gradient of max_pool2d: it goes to the first of equal maxima; NaN counts as the largest. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Shapes for normalization by channels. */
+/* Random shapes for batch normalization. */
 #include "norm_kit.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ clade_shape norm_too_large(op_case *c, clade_shape x, uint64_t second_cache) {
   return x;
 }
 
-/* A channel is in the second caches: whole vectors, and chunks, pieces and images that end anywhere in each other. Of
- * three chunks two units have two and one. */
+/* A channel fits in L2: whole vectors; chunks, parts and images end at arbitrary positions relative to each other.
+ * Of three chunks, two compute units get two and one. */
 static clade_shape by_turns(op_case *c, op_random *r) {
   const int64_t channels = op_integer(r, 2, c->small ? 2 : 4), chunks = c->small ? 3 : op_integer(r, 1, 7);
   const int64_t pixels = c->gradient ? 16 : 16 * op_integer(r, 1, 40);
@@ -22,10 +22,10 @@ static clade_shape by_turns(op_case *c, op_random *r) {
   const clade_shape x = CLADE_SHAPE(c->gradient ? 2 : images, channels, pixels);
   const uint64_t channel = sizeof(float) * (uint64_t)(x.dim[0] * pixels);
   if (!c->small) c->told.units = (uint32_t)op_integer(r, 1, 3);
-  return norm_too_large(c, x, 2 * channel / c->told.units + 1); /* also where dy is read with x */
+  return norm_too_large(c, x, 2 * channel / c->told.units + 1); /* also if dy is read with x */
 }
 
-/* The last cache holds a channel, or a block of sixteen, for each unit. */
+/* The last-level cache holds a channel, or a block of sixteen, per compute unit. */
 static clade_shape by_channels(op_case *c, op_random *r) {
   const int64_t block = strcmp(c->impl, "blocked") == 0 ? CLADE__LANES : 1;
   if (!c->small) c->told.units = (uint32_t)op_integer(r, 1, 2);
@@ -34,8 +34,8 @@ static clade_shape by_channels(op_case *c, op_random *r) {
   return norm_too_large(c, CLADE_SHAPE(op_integer(r, 1, c->small ? 2 : 9), channels, pixels), 1);
 }
 
-/* Runs on end, of which a team's chunk holds several or a part, some of whole vectors; or short ones, whose pixels are
- * columns of several chunks. */
+/* Contiguous runs, several per chunk of a work-group or divided among chunks, some of whole vectors; or short runs
+ * whose pixels are columns of several chunks. */
 static clade_shape by_columns(const op_case *c, op_random *r) {
   const bool few = c->small || c->light;
   if (op_chance(r, 0.3))
@@ -47,7 +47,7 @@ static clade_shape by_columns(const op_case *c, op_random *r) {
 
 clade_shape norm_draw(op_case *c, op_random *r) {
   const clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000);
-  const bool turns = c->dtype == CLADE_F32 && strcmp(c->impl, "ref") == 0; /* have a kernel */
+  const bool turns = c->dtype == CLADE_F32 && strcmp(c->impl, "ref") == 0; /* implementations with such a kernel */
   const double few = c->light ? 0.04 : 0.1;
   if (turns && (c->small ? c->number % 4 == 1 : op_chance(r, 3 * few))) return by_turns(c, r);
   if (c->gradient) return x;

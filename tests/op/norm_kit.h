@@ -4,10 +4,10 @@
 
 #include "op_test.h"
 
-/* x, and a device that is told to be such that its last cache does not hold it and its second caches hold so much. */
+/* Returns x and sets the assumed device so that its last-level cache does not hold x and its L2 has the given size. */
 clade_shape norm_too_large(op_case *c, clade_shape x, uint64_t second_cache);
-/* For batch normalization, [samples, channels, …]: any; of more than one chunk; or on a device that is told to be such
- * that one launch goes through all channels, or launches take turns with them. */
+/* Input for batch normalization, [samples, channels, …]: any shape; more than one chunk; or with an assumed device
+ * for which one launch processes all channels, or launches alternate. */
 clade_shape norm_draw(op_case *c, op_random *r);
 
 #endif

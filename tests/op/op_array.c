@@ -1,4 +1,4 @@
-/* What the op test feeds and expects: values in double, and their way into and out of a device's formats. */
+/* Inputs and expected results as doubles, and their conversion to and from a device's formats. */
 #include "op_array.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ void op_list_types(void) {
   clade_dtype *all = op_all_types, *computed = op_computed_types, *floats = op_computed_floats;
   clade_dtype *number = op_number_types, *factor = op_factor_types;
   for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) {
-    if (clade__has_blocks(t)) continue; /* few ops take them, and those draw them by themselves */
+    if (clade__has_blocks(t)) continue; /* few ops accept them, and those draw them explicitly */
     *all++ = t;
     if (clade__is_computed(t)) *computed++ = t;
     if (clade__is_computed_float(t)) *floats++ = t;
@@ -50,9 +50,9 @@ int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const i
   return at;
 }
 
-/* What lies between two numbers of a float type, of the size of v. */
+/* Distance between adjacent numbers of a float type near v. */
 static double quantum(const clade__dtype *row, double v) {
-  const int least = 2 - (1 << (row->exponent - 1)); /* of normal numbers */
+  const int least = 2 - (1 << (row->exponent - 1)); /* exponent of the smallest normal number */
   return ldexp(1, CLADE_MAX(ilogb(v), least) - row->fraction);
 }
 
@@ -60,7 +60,7 @@ static int64_t as_integer(double v) {
   return v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : v == v ? (int64_t)v : 0;
 }
 
-/* The bits that an integer type keeps. */
+/* Wraps to the bits of an integer type. */
 static double wrapped(const clade__dtype *row, int64_t v) {
   const uint64_t above = row->bits < 64 ? (uint64_t)1 << row->bits : 0, kept = (uint64_t)v & (above - 1);
   return row->kind == CLADE__SIGNED && above && kept >= above / 2 ? (double)kept - (double)above
@@ -83,7 +83,7 @@ void op_round_blocks(clade_dtype dtype, int64_t n, double *v) {
 
 double op_round(clade_dtype dtype, double v) {
   const clade__dtype *row = clade__dtype_row(dtype);
-  if (clade__has_blocks(dtype)) return v; /* it hangs on the others of its block */
+  if (clade__has_blocks(dtype)) return v; /* depends on the other elements of its block */
   if (row->kind == CLADE__TRUTH) return v != 0;
   if (row->kind != CLADE__REAL) return wrapped(row, as_integer(v));
   if (v == 0 || isnan(v)) return v;
@@ -152,7 +152,7 @@ void op_array_pack(const op_array *a, void *bytes) {
   free(whole);
 }
 
-/* `from` on, n of them. */
+/* Converts n elements from index `from` on. */
 static double *unpack(clade_dtype dtype, const void *bytes, int64_t from, int64_t n) {
   size_t skipped = 0, count = (size_t)n;
   (void)clade_dtype_bytes(dtype, from, &skipped);
@@ -163,14 +163,14 @@ static double *unpack(clade_dtype dtype, const void *bytes, int64_t from, int64_
   bool real = op_is_float(dtype), ok = true;
   if (dtype != CLADE_BOOL)
     ok = clade_convert(real ? CLADE_F32 : CLADE_I64, real ? (void *)f : whole, dtype, at, count) == CLADE_OK;
-  for (size_t i = 0; i < count; i++) /* of bool only 0 and 1 are stored */
+  for (size_t i = 0; i < count; i++) /* bool stores only 0 and 1 */
     v[i] = dtype == CLADE_BOOL ? at[i] : !ok ? NAN : real ? (double)f[i] : (double)whole[i];
   free(f);
   free(whole);
   return v;
 }
 
-/* Half a unit in the last place, and what a device that has no denormal numbers may lose. */
+/* Half a unit in the last place, plus the loss on devices that flush denormals. */
 static double storage_error(clade_dtype dtype, double magnitude) {
   if (!op_is_float(dtype) || clade__has_blocks(dtype)) return 0;
   const double tiny = clade__dtype_row(dtype)->exponent == 8 ? 0x1p-126 : clade__dtype_least(dtype) / 2;

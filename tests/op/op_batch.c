@@ -1,4 +1,4 @@
-/* The kernels of many cases as one program. */
+/* Compiles the kernels of many cases as one program. */
 #include "op_batch.h"
 
 #include <stdlib.h>

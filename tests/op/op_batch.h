@@ -1,5 +1,5 @@
-/* Kernels of cases that are compiled together, which takes PoCL down to half as long as one by one. What fails here
- * fails again in its case, which tells of it. */
+/* Compiles kernels of several cases together, which is faster than one by one. A failure here is repeated and
+ * reported by its case. */
 #ifndef CLADE_OP_BATCH_H
 #define CLADE_OP_BATCH_H
 
@@ -12,9 +12,9 @@ typedef struct op_batch {
   size_t n_funcs, func_capacity, n_requests, request_capacity;
 } op_batch;
 
-/* A planned func, which is the batch's from then on. */
+/* Adds a planned func; the batch takes ownership. */
 void op_batch_take(op_batch *b, clade_func *func);
-/* Leaves it empty. */
+/* Compiles and empties the batch. */
 void op_batch_compile(op_batch *b, const op_target *target);
 
 #endif

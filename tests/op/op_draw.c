@@ -1,4 +1,4 @@
-/* Random choices of the op test: numbers, shapes, and shapes that broadcast to them. */
+/* Random numbers, shapes, and shapes that broadcast to them. */
 #include <math.h>
 
 #include "op_test.h"
@@ -34,7 +34,7 @@ clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_
   clade_shape shape = {.rank = (int)op_integer(r, min_rank, max_rank)};
   if (c->light) elements = CLADE_MAX(elements / 4, CLADE_MIN(elements, 100));
   int64_t left = c->small ? CLADE_MIN(elements, 64) : c->gradient ? CLADE_MIN(elements, 96) : elements;
-  int first = shape.rank ? (int)op_integer(r, 0, shape.rank - 1) : 0; /* so that any axis may be the long one */
+  int first = shape.rank ? (int)op_integer(r, 0, shape.rank - 1) : 0; /* so that any axis can be the long one */
   for (int k = 0; k < shape.rank; k++) {
     int64_t d = op_draw_extent(r, c, left);
     shape.dim[(first + k) % shape.rank] = d;

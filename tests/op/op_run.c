@@ -1,4 +1,4 @@
-/* One case of the op test: its graph, its execution between guard zones, and what is compared. */
+/* Runs one case: builds the graph, executes it with guard zones, and compares results and gradients. */
 #include <clade/run.h>
 
 #include "op_run.h"
@@ -24,7 +24,7 @@ typedef struct trial {
   const op_target *target;
   const op_case *c;
   op_tally *tally;
-  op_array in[OP_INPUTS], seed[OP_OUTPUTS], want[OP_OUTPUTS]; /* seed: the gradients of the outputs */
+  op_array in[OP_INPUTS], seed[OP_OUTPUTS], want[OP_OUTPUTS]; /* seed: gradients of the outputs */
   clade_graph *graph;
   clade_val x[OP_INPUTS], y[OP_OUTPUTS], dy[OP_OUTPUTS];
   outcome out[OP_OUTPUTS], slope[OP_OUTPUTS][OP_INPUTS];
@@ -85,7 +85,7 @@ static bool build(trial *t) {
   return clade_graph_status(t->graph) == CLADE_OK || failed("building");
 }
 
-/* ---- the execution ---- */
+/* ---- execution ---- */
 static void feed(clade_feed *feeds, int *n, const char *name, const op_array *a) {
   size_t bytes = op_array_bytes(a);
   void *data = op_alloc(bytes, 1);
@@ -124,10 +124,10 @@ static bool same_bits(trial *t, outcome *o, void *user) {
   return false;
 }
 
-/* Twice: the second execution finds what the first one left behind. Of light cases few, of all implementations. */
+/* Two executions, so that the second one sees stale memory; light cases often have one. */
 static int count_rounds(const op_case *c) { return c->light && c->number % 7 > 1 ? 1 : 2; }
 
-/* Rounds behind the first one are compared with it. */
+/* Later rounds are compared with the first one. */
 static bool execute(trial *t, clade_run *run, int from, int rounds) {
   clade_feed feeds[OP_INPUTS + OP_OUTPUTS];
   char x[OP_INPUTS][32], dy[OP_OUTPUTS][32];
@@ -152,8 +152,9 @@ static bool execute(trial *t, clade_run *run, int from, int rounds) {
   return ok && each_outcome(t, same_bits, NULL);
 }
 
-/* The op's nodes: derivatives may have some behind the case's own, which is the first. False: it is one of `more` for
- * an implementation that did not take it: who converts layouts is not refused, as another one does it. */
+/* Checks the implementations of the op's nodes; derivatives may add nodes after the case's own, which is the first.
+ * False: an additional case for an implementation that did not take it. Implementations that convert layouts are
+ * exempt, since another one stands in. */
 static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
   const clade_op *op = t->target->op;
   bool took[OP_IMPLS] = {false};
@@ -188,14 +189,14 @@ static void refuse(trial *t, int impl) {
   snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", reason);
 }
 
-/* With the implementation that is this case's turn, or, where it refuses, with the one that selection takes. */
+/* Compiles with the implementation whose turn it is or, if it refuses, with the selected one. */
 static op_verdict compile(trial *t, int impl, clade_func **func) {
   char prefer[96];
   if (!t->target->op->impls || t->target->chosen)
     return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
   const clade_impl *it = t->target->op->impls[impl];
   snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, it->name);
-  const bool strict = !it->loose; /* a loose one takes nobody else's turn */
+  const bool strict = !it->loose; /* a loose implementation is used in its own turn only */
   clade__impl_anywhere = t->target->anywhere >> it->family & 1 ? it : NULL;
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer, .strict = strict);
   clade__impl_anywhere = NULL;
@@ -204,7 +205,8 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
     if (t->c->more) return OP_NOT_RUN;
     status = clade_compile(t->graph, t->target->device, func, .strict = strict);
   }
-  if (status == CLADE_UNSUPPORTED && t->target->bundle) return OP_NOT_RUN; /* its kernels are not for all cases */
+  /* A bundle's kernels do not support all cases. */
+  if (status == CLADE_UNSUPPORTED && t->target->bundle) return OP_NOT_RUN;
   return status == CLADE_OK ? OP_PASSED : refused("clade_compile");
 }
 
@@ -225,11 +227,11 @@ static bool run(trial *t, clade_func *func, int from, int rounds) {
 
 /* ---- derivatives ---- */
 typedef struct difference {
-  double slope, magnitude; /* of sum(dy * y); the sum of absolute terms */
+  double slope, magnitude; /* of sum(dy * y); sum of absolute terms */
   bool kink;
 } difference;
 
-/* The results with input j's element i at x + offset. */
+/* Results with element i of input j at x + offset. */
 static double *results(trial *t, int k, op_array *y, int j, int64_t i, double offset) {
   double *v = &t->in[j].v[i], x = *v;
   *v = x + offset;
@@ -240,7 +242,7 @@ static double *results(trial *t, int k, op_array *y, int j, int64_t i, double of
   return copy;
 }
 
-/* sum(dy * (to - from)): of differences, so that large results do not hide small ones. */
+/* sum(dy * (to - from)): differencing first avoids cancellation with large results. */
 static double change(const trial *t, int k, const double *to, const double *from, double *magnitude) {
   double sum = 0;
   for (int64_t e = 0; e < t->seed[k].n; e++) {
@@ -251,7 +253,7 @@ static double change(const trial *t, int k, const double *to, const double *from
   return sum;
 }
 
-/* Central, where differences to either side agree; else the function has a kink there. */
+/* Central differences, if both sides agree; otherwise the function has a kink there. */
 static difference differentiate(trial *t, int k, op_array *y, int j, int64_t i) {
   double h = 1e-4 * CLADE_MAX(fabs(t->in[j].v[i]), 0.01), quarter = h / 4;
   const double offsets[5] = {-h, -quarter, 0, quarter, h};
@@ -263,7 +265,7 @@ static difference differentiate(trial *t, int k, op_array *y, int j, int64_t i) 
   double left = change(t, k, at[2], at[1], NULL) / quarter, right = change(t, k, at[3], at[2], NULL) / quarter;
   for (int n = 0; n < 5; n++) free(at[n]);
   d.magnitude /= 2 * quarter;
-  d.slope = (16 * fine - coarse) / 15; /* Richardson: what is left is of the fourth order */
+  d.slope = (16 * fine - coarse) / 15; /* Richardson extrapolation: the remaining error is of fourth order */
   d.kink = fabs(left - right) > 0.02 * CLADE_MAX(d.magnitude, 1e-6) ||
            fabs(fine - coarse) > 0.002 * CLADE_MAX(d.magnitude, 1e-6);
   return d;
@@ -317,18 +319,18 @@ static bool compare(trial *t, op_random *random) {
   return true;
 }
 
-/* ---- a case ---- */
+/* ---- running a case ---- */
 static void draw(const trial *t, op_case *c, op_random *random) {
   c->n_out = 1;
   c->told = t->target->has;
-  if (c->small && c->number % 2) c->told.last_cache = 128; /* some are larger than such a cache */
+  if (c->small && c->number % 2) c->told.last_cache = 128; /* some values exceed such a cache */
   c->differentiable = UINT32_MAX;
   t->target->test->draw(c, random);
   for (int j = 0; j < c->n_in; j++)
     if (!op_is_float(c->in[j].dtype)) c->differentiable &= ~(1u << j);
 }
 
-/* What goes in, and what must come out. */
+/* Fills the inputs and computes the expected results. */
 static bool fill(trial *t, op_random *random) {
   const op_case *c = t->c;
   for (int j = 0; j < c->n_in; j++) op_array_fill(&t->in[j], &c->in[j], random);
@@ -353,7 +355,8 @@ static void describe(const char *state, const op_case *c, uint64_t seed) {
 }
 
 static void tell(clade_device *device, const op_told *told) {
-  clade_device_info *info = (clade_device_info *)clade__device_info(device); /* not the facts': units make a copy */
+  /* Not facts.info: probing units makes a copy. */
+  clade_device_info *info = (clade_device_info *)clade__device_info(device);
   info->compute_units = told->units;
   info->l2_bytes = told->second_cache;
   info->cache_bytes = clade__least_cache = told->last_cache;
@@ -384,7 +387,7 @@ static void tell_kernels(FILE *to, const clade_func *func) {
   for (size_t i = 0; to && i < func->n_requests; i++) fprintf(to, "%s\n", func->requests[i].kernel);
 }
 
-/* The same bits on a device of another number of units. */
+/* Requires the same bits for a device with another number of compute units. */
 static bool same_elsewhere(trial *t, int impl) {
   clade_func *func = NULL;
   op_told other = t->c->told;

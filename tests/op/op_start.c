@@ -1,4 +1,4 @@
-/* What implementations start from where a test says so, by records of its own. */
+/* Overrides default configurations of implementations by tuning records. */
 #include "op_start.h"
 
 #include "cl/internal.h"
@@ -31,7 +31,7 @@ void op_start_view(const op_target *t, const clade_func *func, int impl, clade_t
   for (int i = 0; i < view->n_out; i++) out[i].layout = (clade_layout){0};
 }
 
-/* The row for the first case that it takes. */
+/* The configuration for the first case that it takes. */
 static bool row_of(const op_target *t, uint64_t seed, bool small, int impl, op_row row) {
   enum { MOST = 100, MANY = 1 << 16 };
   const clade_dtype *dtypes = t->test->dtypes;

@@ -1,5 +1,5 @@
-/* The test of one op on one device: as many random cases per element type and implementation as asked, each
- * implementation in turn, gradients, and how many kernels that took. */
+/* Tests one op on one device: random cases per element type and implementation, each implementation in turn, with
+ * gradients, and limits for the number of kernels. */
 #include "op_batch.h"
 
 #include <getopt.h>
@@ -20,7 +20,7 @@ static const op_test *const tests[] = {
 #undef CLADE_OP
     NULL};
 
-enum { FEW_CASES = 4 }; /* --cases of the builds with sanitizers */
+enum { FEW_CASES = 4 }; /* --cases of sanitizer builds */
 
 typedef struct options {
   const char *op, *device, *variants, *absent, *impl, *family, *dtype, *kernels;
@@ -116,7 +116,7 @@ static int count_impls(const clade_op *op) {
   return n;
 }
 
-/* Without the kernels of bundles. */
+/* Excludes bundle kernels. */
 static int count_compiled(const clade_op *op) {
   int n = 0;
   for (int i = 0; i < count_impls(op); i++) n += !op->impls[i]->bundled;
@@ -140,8 +140,8 @@ static int count_of_impl(const op_target *t, const op_tally *tally, int impl) {
   return n;
 }
 
-/* Who says no cost, as other libraries do, is asked for by name alone, and so is a kernel of a bundle; the last one is
- * taken without. */
+/* Implementations without a cost estimate, such as external libraries, and bundle kernels are only used by name; the
+ * last one needs no request. */
 static bool takes_turns(const op_target *t, int impl) {
   const clade_impl *it = t->op->impls[impl];
   if (t->family) return !it->bundled && t->family >> it->family & 1;
@@ -162,7 +162,7 @@ static int nth_in_turn(const op_target *t, int number) {
   return 0;
 }
 
-/* The line "name number more" of a file: `more` for each type for storage, none where it is not there. 0: no line. */
+/* Parses the line "name number more": `more` is added per storage type; 0: no such line. */
 static uint64_t allowed_variants(const char *path, const char *name) {
   char line[256], word[128];
   uint64_t number, more, found = 0, stored = 0;
@@ -195,7 +195,7 @@ static bool check_variants(const op_target *t, const char *path) {
   return false;
 }
 
-/* Whether the file's line "op name name..." has the name. */
+/* Whether the line "op name name..." contains the name. */
 static bool named(const char *path, const char *op, const char *name) {
   char line[512], *rest, *word;
   bool found = false;
@@ -225,7 +225,7 @@ static bool wanted(const options *o, clade_dtype dtype) {
   return (!o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0) && dtype != o->left_out;
 }
 
-/* `few`: there were fewer cases than implementations, which had no turn each. */
+/* `few`: there were fewer cases than implementations, so not all had a turn. */
 static bool check_coverage(const op_target *t, const options *o, const op_tally *tally, bool few) {
   const char *only = o->impl;
   int count[OP_IMPLS];
@@ -248,7 +248,7 @@ static bool check_coverage(const op_target *t, const options *o, const op_tally 
       return false;
     }
   int last = count_impls(t->op) - 1;
-  bool view = t->op->flags & CLADE_OP_VIEW; /* no step */
+  bool view = t->op->flags & CLADE_OP_VIEW; /* views have no step */
   if (last >= 0 && !few && !view && !t->bundle && !t->family && !count[last]) {
     fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last]->name);
     return false;
@@ -265,14 +265,14 @@ static bool check_coverage(const op_target *t, const options *o, const op_tally 
   return true;
 }
 
-/* The number of the one that was asked for, else that of the turn. */
+/* The requested implementation, or that of the turn. */
 static int impl_of(const op_target *t, const options *o, int turn) {
   for (int i = 0; o->impl && i < count_impls(t->op); i++)
     if (strcmp(t->op->impls[i]->name, o->impl) == 0) return i;
   return nth_in_turn(t, turn);
 }
 
-/* Of each element type. */
+/* Per element type. */
 static int count_cases(const op_target *t, const options *o) {
   int dtypes = 0;
   for (int d = 0; t->test->dtypes[d]; d++) dtypes += t->test->dtypes[d] != o->left_out;
@@ -283,13 +283,13 @@ static int count_cases(const op_target *t, const options *o) {
 
 static uint64_t seed_of(const options *o, const op_case *c) { return op_case_seed(o->seed, c); }
 
-/* *impl: whose turn it is. */
+/* *impl: the implementation whose turn it is. */
 static op_case nth_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, int *impl) {
   op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64, .impl = ""};
   bool gradients = t->op->grad && dtype == CLADE_F32;
   c.brief = o->brief;
   c.gradient = gradients && (o->small ? i % 3 == 2 : i % 4 == 3);
-  /* cases with gradients, which are every fourth one, take turns of their own */
+  /* cases with gradients, every fourth one, have separate turns */
   int turn = !gradients || o->small ? i : c.gradient ? i / 4 : i - i / 4;
   c.form = turn / count_turns(t) % count_forms(t);
   *impl = impl_of(t, o, turn);
@@ -303,11 +303,11 @@ static bool run_case(const op_target *t, const options *o, clade_dtype dtype, in
   return op_case_run(t, &c, seed_of(o, &c), impl, tally) != OP_FAILED;
 }
 
-enum { NONE = -1 }; /* not even one: the form is none that it has */
+enum { NONE = -1 }; /* no case at all: the implementation does not support the form */
 
-/* Of an implementation that refuses many cases there are few until now. Others are drawn until it has as many as asked;
- * nothing is compiled for them, since another shape costs microseconds and another kernel a second: but where each
- * shall have one at least. */
+/* Draws additional cases for an implementation that refused many, until it has the requested number. Nothing new is
+ * compiled for them, since another shape costs microseconds and another kernel a second; except to give each
+ * implementation at least one case. */
 static bool run_more(const op_target *t, const options *o, int form, int impl, int least, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   const int *have = &tally->cases[form][impl];
@@ -337,7 +337,7 @@ static bool lacks(const op_target *t, int form, int impl) {
   return false;
 }
 
-/* In each form as many as in any other one that it has cases of. */
+/* Balances the number of cases over the forms that the implementation supports. */
 static bool run_forms(const op_target *t, const options *o, int impl, bool fp64, op_tally *tally) {
   bool ok = true;
   int forms = 0;
@@ -347,8 +347,8 @@ static bool run_forms(const op_target *t, const options *o, int impl, bool fp64,
   return ok;
 }
 
-/* Of small cases some have forms that they are too small for: one is enough there, but of a family that is asked for. A
- * device that is slow at them may take none of it. */
+/* Some forms do not fit small cases, so one case suffices there, unless a family was requested. Slow devices may
+ * skip them. */
 static bool wants_more(const op_target *t, const options *o, const op_tally *tally, int impl) {
   const int have = count_of_impl(t, tally, impl);
   const bool asked = o->impl ? strcmp(t->op->impls[impl]->name, o->impl) == 0 : takes_turns(t, impl);
@@ -381,14 +381,14 @@ static void compile_cases(const op_target *t, const options *o, bool fp64, int f
   op_batch_compile(&b, t);
 }
 
-/* All types' first cases come first, and their kernels are programs of their own: a build that runs few cases finds
- * them in the cache of one that ran many. */
+/* The first cases of all types run first, with their kernels in separate programs: a build that runs few cases then
+ * finds them in the cache of one that ran many. */
 static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   int failures[16] = {0}, all = count_cases(t, o);
   int few = CLADE_MIN(all, dtypes[1] ? FEW_CASES : 2 * FEW_CASES);
   bool ok = true;
-  if (!o->first && !o->total) { /* one may well end soon; rusticl gains nothing by it */
+  if (!o->first && !o->total) { /* skip batching: the run may end early; rusticl does not gain from it */
     compile_cases(t, o, fp64, 0, few);
     compile_cases(t, o, fp64, few, all);
   }
@@ -402,7 +402,7 @@ static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally 
   return ok;
 }
 
-/* A processor runs what is made for GPUs, so that machines without one test it. */
+/* A CPU also runs implementations for GPUs, so that machines without a GPU test them. */
 static bool set_families(op_target *t, const options *o) {
   const bool cpu = clade__device_info(t->device)->device_class == CLADE_CPU;
   t->anywhere = cpu ? 1u << CLADE_FAMILY_GROUP | 1u << CLADE_FAMILY_MMA : 0;
@@ -420,9 +420,9 @@ static op_told has(const clade_device *device) {
   return (op_told){info->compute_units, info->l2_bytes, clade__last_cache(info)};
 }
 
-/* Oclgrind computes with vectors of any length and reports one float, with which the families of CPUs refuse, and one
- * unit, which does all pieces of work. What is made for chains is seen as launches: how the workers of a chain wait for
- * each other would be races to it. */
+/* Oclgrind computes with vectors of any length but reports 1, which the CPU families refuse, and one compute unit,
+ * which would process all parts. Persistent kernels are tested as launches, because their workers' waiting would be
+ * reported as data races. */
 static void pretend(clade_device *device, const options *o) {
   clade__facts *facts = &device->facts;
   if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u), facts->info.persistent = true;
@@ -435,7 +435,7 @@ static bool run(const options *o, const op_test *test) {
   op_tally tally = {0};
   clade_device_info info = {.size = sizeof info};
   bool ok = true;
-  clade__plan_guard_bytes = o->small ? 0 : 256; /* Oclgrind watches the ends of buffers itself */
+  clade__plan_guard_bytes = o->small ? 0 : 256; /* Oclgrind checks buffer bounds itself */
   if (clade_device_find(o->device, &t.device) != CLADE_OK || clade_device_get_info(t.device, &info) != CLADE_OK) {
     fprintf(stderr, "%s: %s\n", o->device, clade_last_error());
     return false;
@@ -497,15 +497,15 @@ int main(int argc, char **argv) {
   op_list_types();
   options o;
   if (!parse(argc, argv, &o)) return usage(argv[0]);
-  /* PoCL steps over divisions by zero, until a program has a handler of its own: here they end the process, also those
-   * of a kernel that is warmed with zeros. */
+  /* PoCL's handler skips integer divisions by zero; disable it, so that they end the process, including those of
+   * warm-up launches with zeros. */
   setenv("POCL_SIGFPE_HANDLER", "0", 1);
-  /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
+  /* without a cache PoCL need not compile kernels twice for fetching binaries */
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
-  /* launches of their own, with which other tests compare chains */
+  /* separate launches; other tests compare persistent kernels with them */
   if (!o.once) clade__persistent_least = o.persistent ? 1 : SIZE_MAX;
   clade__always_wide = o.wide;
-  /* matrix units that this machine lacks: their kernels, but for the instruction. A first use asks for none of them. */
+  /* emulated matrix units, which test their kernels except for the instruction; not for first use */
   clade__units_imitated = !o.brief && !o.once;
   for (int i = 0; tests[i]; i++) {
     if (strcmp(tests[i]->name, o.op) != 0) continue;

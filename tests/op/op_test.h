@@ -1,5 +1,5 @@
-/* The test of all ops. An op brings a way to draw random cases, the nodes of a case, and a reference in double; the
- * harness (op_test.c) feeds each case to a device between guard zones of NaN, compares every result within its bound,
+/* Tests of all ops. An op provides a generator of random cases, a function that builds the nodes, and a reference in
+ * double. The harness (op_test.c) runs each case between guard zones of NaN, compares every result within its bound,
  * and compares gradients with central differences. */
 #ifndef CLADE_OP_TEST_H
 #define CLADE_OP_TEST_H
@@ -8,13 +8,13 @@
 
 enum { OP_INPUTS = 32, OP_OUTPUTS = 96, OP_FORMS = 5 };
 
-/* ---- random choices; the same seed gives the same case ---- */
+/* ---- random numbers; the same seed gives the same case ---- */
 typedef struct op_random {
   uint64_t seed, count;
-  uint32_t four[4]; /* they are made in fours */
+  uint32_t four[4]; /* Philox makes four at a time */
 } op_random;
 double op_uniform(op_random *r, double low, double high);
-int64_t op_integer(op_random *r, int64_t low, int64_t high); /* both included */
+int64_t op_integer(op_random *r, int64_t low, int64_t high); /* inclusive */
 bool op_chance(op_random *r, double probability);
 double op_not_finite(op_random *r); /* NaN or an infinity */
 
@@ -22,71 +22,74 @@ double op_not_finite(op_random *r); /* NaN or an infinity */
 typedef struct op_input {
   clade_dtype dtype;
   clade_shape shape;
-  double low, high; /* of the values; both 0: the harness' choice for the dtype */
-  int64_t ties;     /* not 0: values are multiples of 1/ties, so that equal ones occur */
+  double low, high; /* range of values; both 0: the harness's default for the dtype */
+  int64_t ties;     /* not 0: values are multiples of 1/ties, which makes ties likely */
 } op_input;
 
-/* So that few elements are for kernels what many are on some device. */
+/* Device properties that a case assumes, so that few elements take the paths for many. */
 typedef struct op_told {
   uint32_t units;
-  uint64_t second_cache, last_cache; /* bytes */
+  uint64_t second_cache, last_cache; /* in bytes */
 } op_told;
 
 typedef struct op_case {
-  /* given to draw */
+  /* set before draw */
   clade_dtype dtype; /* one of the test's */
-  int number;        /* 0, 1, 2, … of that dtype: for rows that are gone through in turn */
-  int form;          /* which of the test's */
-  bool small;        /* no axis above 8 and few elements: this one runs under Oclgrind */
-  bool light;        /* fewer elements, on a device that is slow at them */
-  bool brief;        /* fewer kernels, on a device whose compiler takes seconds for each */
-  bool gradient;     /* derivatives are wanted: few elements, away from kinks */
-  bool more;         /* one of those that make up an implementation's number: not run by another one */
-  bool tiles;        /* all rows compute it, whose blocks are larger than most cases: some shall have several of them */
-  const char *impl;  /* whose turn it is; it may refuse the case. "": the op has none */
-  bool fp64;         /* the device has doubles, and so correctly rounded libraries */
-  /* written by draw */
-  int n_in, n_out; /* n_out is 1 at first */
-  op_told told;    /* what the device is said to have; at first what it has */
-  bool any_units;  /* whether the same bits are wanted of a device of another number of units */
+  int number;        /* 0, 1, 2, … within the dtype, to enumerate variants */
+  int form;          /* index in the test's forms */
+  bool small;        /* no axis above 8 and few elements: suitable for Oclgrind */
+  bool light;        /* fewer elements, for slow devices */
+  bool brief;        /* fewer kernels, for devices with slow compilers */
+  bool gradient;     /* gradients are compared: few elements, away from kinks */
+  bool more;         /* an additional case for one implementation: not run by others */
+  /* Run with all configurations, whose blocks are larger than most cases: some should have several blocks. */
+  bool tiles;
+  const char *impl; /* the implementation whose turn it is, which may refuse; "": the op has none */
+  bool fp64;        /* the device supports double, and so has correctly rounded functions */
+  /* set by draw */
+  int n_in, n_out; /* initially 1 */
+  op_told told;    /* assumed device properties; initially the real ones */
+  bool any_units;  /* the bits must not depend on the number of compute units */
   op_input in[OP_INPUTS];
-  uint32_t differentiable; /* mask of inputs whose gradients are compared; all float ones at first */
-  int i[32];               /* the test's own: axes, flags, rows */
+  uint32_t differentiable; /* bit mask of inputs whose gradients are compared; initially all floats */
+  int i[32];               /* for the test: axes, flags, … */
   double f[8];
-  char note[96]; /* printed when the case fails */
-  /* known to reference: the implementation that was given to the op's node, and its parameters (NULL: none) */
+  char note[96]; /* printed if the case fails */
+  /* set for reference: the implementation used for the op's node, and its configuration (NULL: none) */
   const char *took;
   const int32_t *config;
 } op_case;
 
-/* What an input holds, or what a result must be. */
+/* Values of an input, or expected values of a result. */
 typedef struct op_array {
   clade_dtype dtype;
   clade_shape shape;
   int64_t n;
-  double *v;     /* of inputs: representable in the dtype */
-  double *bound; /* of results: how far off a device may be, besides half a unit in the last place of the dtype; 0 at
-                    first. HUGE_VAL: anything (where the definition leaves it open) */
-  bool signs;    /* of results: those of zeros are compared, too */
+  double *v; /* of inputs: representable in the dtype */
+  /* Of results: error bound in addition to half a unit in the last place of the dtype; initially 0. HUGE_VAL: any
+   * value is accepted. */
+  double *bound;
+  bool signs; /* of results: the signs of zeros are compared */
 } op_array;
 
-/* What ends in nodes of the op: a builder of its own, say. They share the cases of each implementation evenly. */
+/* A way to build nodes of the op, such as a public builder. Forms share the cases of each implementation evenly. */
 typedef struct op_form {
   const char *name;
-  const char *lacks; /* implementations that can have none of these cases, as words; NULL: all have some */
+  const char *lacks; /* names of implementations that never take this form; NULL: all can */
 } op_form;
 
 typedef struct op_test {
-  const char *name;          /* of the row in ops.def */
-  const clade_dtype *dtypes; /* that the op claims; ends in CLADE_DTYPE_NONE */
+  const char *name;          /* row in ops.def */
+  const clade_dtype *dtypes; /* types that the op supports; ends with CLADE_DTYPE_NONE */
   void (*draw)(op_case *c, op_random *r);
-  /* Sets n_out values; an error shows in the graph. */
+  /* Sets n_out values; errors are sticky in the graph. */
   void (*build)(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out);
-  /* Gives each output its type by op_result, and its values. */
+  /* Sets the type of each output by op_result, and the expected values. */
   void (*reference)(const op_case *c, const op_array *in, op_array *out);
-  void (*fill)(const op_case *c, op_random *r, op_array *in); /* after the harness' filling; may be NULL */
-  double gradient_bound;                                      /* relative to the sum of absolute terms; 0: 1e-4 */
-  const op_form *forms;                                       /* OP_FORMS at most, ends in {0}; NULL: one */
+  /* Called after the harness filled the inputs; may be NULL. */
+  void (*fill)(const op_case *c, op_random *r, op_array *in);
+  double gradient_bound; /* relative to the sum of absolute terms; 0: 1e-4 */
+  const op_form *forms;  /* up to OP_FORMS, ends with {0}; NULL: one form */
 } op_test;
 
 /* tests/op/<name>.c defines, for each row of ops.def: */
@@ -95,33 +98,34 @@ typedef struct op_test {
 #undef CLADE_OP
 
 /* ---- for draw ---- */
-/* A shape of 0 to 5 axes: zeros, ones, primes, powers of two and their neighbors; at most `elements` of them. */
+/* A shape of 0 to 5 axes of zeros, ones, primes, powers of two and their neighbors, with at most `elements`
+ * elements. */
 clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_rank, int64_t elements);
-/* Now and then two axes so long, of one or two rows or of few columns, that a work-item reads its share by turns, of a
- * value that the last cache is said not to hold. */
+/* Sometimes draws two axes of one or two long rows or few columns, long enough for work-items to alternate between
+ * parts of their share, and assumes a last-level cache that does not hold the value. */
 bool op_draw_long(op_random *r, op_case *c, clade_shape *shape);
-int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most); /* one such extent */
-/* A shape that broadcasts to `shape`: axes become 1 or, in front, go. */
+int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most); /* one such axis length */
+/* A shape that broadcasts to `shape`: axes become 1, leading ones may be dropped. */
 clade_shape op_draw_broadcast(op_random *r, const clade_shape *shape);
 bool op_is_float(clade_dtype dtype);
-/* What ops claim, by the rows of clade/dtypes.h; each ends in CLADE_DTYPE_NONE. */
+/* Type lists by the rows of clade/dtypes.h; each ends with CLADE_DTYPE_NONE. */
 enum { OP_TYPES = 64 };
 extern clade_dtype op_all_types[OP_TYPES];
-extern clade_dtype op_computed_types[OP_TYPES]; /* all but those for storage */
+extern clade_dtype op_computed_types[OP_TYPES]; /* without storage types */
 extern clade_dtype op_computed_floats[OP_TYPES];
-extern clade_dtype op_number_types[OP_TYPES]; /* computed, and not bool */
-extern clade_dtype op_factor_types[OP_TYPES]; /* that have products */
+extern clade_dtype op_number_types[OP_TYPES]; /* computed types except bool */
+extern clade_dtype op_factor_types[OP_TYPES]; /* types with products */
 
 /* ---- for reference ---- */
-void op_result(op_array *out, clade_dtype dtype, clade_shape shape); /* allocates v and bound, zeroed */
-double op_round(clade_dtype dtype, double value);                    /* as storing it and loading it again */
-/* The same of elements that share blocks, all of them. */
+void op_result(op_array *out, clade_dtype dtype, clade_shape shape); /* allocates zeroed v and bound */
+double op_round(clade_dtype dtype, double value);                    /* rounding by storing and loading */
+/* The same for block-quantized elements, all n of them. */
 void op_round_blocks(clade_dtype dtype, int64_t n, double *v);
-double op_tie(clade_dtype dtype, double value); /* a value between two, near this one */
+double op_tie(clade_dtype dtype, double value); /* a value near this one, halfway between two numbers */
 double op_epsilon(clade_dtype dtype);           /* of the compute type: 2^-24 for floats, else 0 */
-/* Where in an array of `shape` the element is that broadcasts to `index` (a multi-index of `to`). */
+/* Index in an array of `shape` for the element that broadcasts to `index` of `to`. */
 int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const int64_t *index);
 void op_unravel(const clade_shape *shape, int64_t at, int64_t index[CLADE_MAX_RANK]);
-int64_t op_elements(const clade_shape *shape); /* of a constant shape */
+int64_t op_elements(const clade_shape *shape); /* number of elements of a constant shape */
 
 #endif

@@ -1,5 +1,4 @@
-/* Cases with each row that an implementation's space lists for them, one after the other: a row is put into a record
- * that the implementation starts from. */
+/* Runs cases with each configuration in an implementation's space, set as default by a tuning record. */
 #include "op_tiles.h"
 
 #include <inttypes.h>
@@ -11,7 +10,7 @@
 #include "op_start.h"
 #include "pass/pass.h"
 
-typedef struct tiled { /* a case, and the rows that it is computed with */
+typedef struct tiled { /* a case with its configurations */
   op_case c;           /* not drawn yet */
   op_row *rows;
   size_t n, capacity;
@@ -22,14 +21,14 @@ static bool start_from(op_target *t, int impl, op_row *from) {
   return op_start_from(t, 1, &impl, from);
 }
 
-/* ---- the rows of a case ---- */
+/* ---- configurations of a case ---- */
 static bool is_new(const tiled *one, const int32_t *own) {
   for (size_t i = 0; i < one->n; i++)
     if (memcmp(one->rows[i], own, sizeof(op_row)) == 0) return false;
   return true;
 }
 
-/* As the space is asked for them while the func is compiled: of the node as it was built, which is dense. */
+/* Queries the space as compilation does: for the node as built, with dense layouts. */
 static bool list_rows(const op_target *t, const clade_func *func, int impl, tiled *one) {
   const clade_impl *it = t->op->impls[impl];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
@@ -48,7 +47,7 @@ static bool list_rows(const op_target *t, const clade_func *func, int impl, tile
   return true;
 }
 
-/* Plans the case with all its rows. *takes: whether the implementation is one for it. */
+/* Plans the case with all its configurations. *takes: whether the implementation supports it. */
 static bool plan(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled *one, bool *takes) {
   op_case c = one->c;
   clade_func *func = op_case_plan(t, &c, op_case_seed(how->seed, &c), impl);
@@ -63,7 +62,7 @@ static bool plan(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled
   return ok;
 }
 
-/* ---- an implementation ---- */
+/* ---- one implementation ---- */
 static op_case nth_case(const op_target *t, const op_tiles *how, int impl, clade_dtype dtype, int i) {
   op_case c = {.dtype = dtype, .number = i, .impl = t->op->impls[impl]->name, .fp64 = how->fp64};
   int forms = 0;
@@ -73,7 +72,7 @@ static op_case nth_case(const op_target *t, const op_tiles *how, int impl, clade
   return c;
 }
 
-/* As many of the cases of a type as are asked for, if it takes them: of all forms in turn. *n: how many. */
+/* Finds as many cases of a type as requested, alternating between forms. *n: number found. */
 static bool find_cases(op_target *t, const op_tiles *how, int impl, clade_dtype dtype, op_batch *b, tiled *cases,
                        int *n) {
   enum { MOST = 100 };
@@ -102,7 +101,7 @@ static bool run_case(op_target *t, const op_tiles *how, int impl, const tiled *o
   return true;
 }
 
-/* *n: how many cases of the type it took. */
+/* *n: number of cases of the type. */
 static bool run_type(op_target *t, const op_tiles *how, int impl, clade_dtype dtype, op_tally *tally, int *n) {
   tiled *cases = op_alloc((size_t)how->cases, sizeof *cases);
   op_batch b = {0};
@@ -123,8 +122,8 @@ static bool run_type(op_target *t, const op_tiles *how, int impl, clade_dtype dt
   return ok && several && (*n == how->cases || !*n);
 }
 
-/* Of one element type, the first that it takes: types are kernels of their own, and what rows differ in is not what
- * types do. */
+/* Uses the first element type that it supports: types have their own kernels, and configurations do not depend on
+ * them. */
 static bool run_impl(op_target *t, const op_tiles *how, int impl, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   bool ok = true, any = false;

@@ -1,4 +1,4 @@
-/* What pack writes, padding aside, element by element; its gradient through unpack. */
+/* pack: its result element by element, except padding; its gradient through unpack. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -30,7 +30,7 @@ static void draw(op_case *c, op_random *r) {
     layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = (uint16_t)(16 * op_integer(r, 1, 2))};
     shape = CLADE_SHAPE(op_integer(r, 1, 40), op_integer(r, 1, 40), 3, 3);
     int wide = (int)op_integer(r, 0, 1);
-    if (c->brief) { /* two kernels of eight: llvmpipe takes up to 6 s for each */
+    if (c->brief) { /* two of eight kernels, which llvmpipe compiles slowly */
       wide = 0;
       layout.block = (uint16_t)(32 - 16 * layout.axis);
     }
@@ -38,8 +38,8 @@ static void draw(op_case *c, op_random *r) {
   }
   if (strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32 && !c->gradient) {
     layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = 16};
-    const bool few = c->light && op_chance(r, 0.9); /* a large spectrum takes llvmpipe a fifth of a second */
-    c->i[TILE] = 16 << (c->small || c->brief ? 0 : op_integer(r, 0, few ? 1 : 2)); /* a kernel for each */
+    const bool few = c->light && op_chance(r, 0.9); /* large spectra are slow on llvmpipe */
+    c->i[TILE] = 16 << (c->small || c->brief ? 0 : op_integer(r, 0, few ? 1 : 2)); /* one kernel each */
     shape = CLADE_SHAPE(op_integer(r, 1, few && layout.axis ? 4 : 20), op_integer(r, 1, 3), op_integer(r, 1, 12),
                         op_integer(r, 1, 12));
   }
@@ -48,7 +48,7 @@ static void draw(op_case *c, op_random *r) {
     layout = (clade_layout){.axis = (int16_t)(shape.rank - op_integer(r, 1, 2)),
                             .block = (uint16_t)op_integer(r, 1, 33),
                             .interleave = (uint16_t)op_integer(r, 0, 4)};
-    if (shape.rank == 4 && op_integer(r, 0, 1)) layout.axis = 1, layout.interleave = 0; /* weights of windows */
+    if (shape.rank == 4 && op_integer(r, 0, 1)) layout.axis = 1, layout.interleave = 0; /* convolution weights */
     c->i[TILE] = CLADE_PANELS;
   }
   c->i[AXIS] = layout.axis;
@@ -69,7 +69,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   out[0] = c->gradient ? clade_unpack(g, packed) : clade_node_add(g, &blocked_to_dense, NULL, NULL, 1, &packed, NULL);
 }
 
-/* (panel, tap, inner channel, channel): windows by the base's matrix from both sides, turned along axis 1. */
+/* Winograd weights (panel, tap, inner channel, channel): transformed from both sides, flipped along axis 1. */
 static void reference_base(const op_case *c, const op_array *in, op_array *out) {
   clade_shape w = shape_of(c);
   int tile = c->i[TILE], block = c->i[BLOCK], axis = c->i[AXIS];
@@ -90,8 +90,8 @@ static void reference_base(const op_case *c, const op_array *in, op_array *out) 
   }
 }
 
-/* (matrix, panel, step, place, element): zeros where the other axis ends inside of a step. Of windows, a step is a
- * place of one of them. */
+/* Panels (matrix, panel, step, position, element), zero-padded in the last step. For convolutions, a step is one
+ * window position. */
 static void reference_panels(const op_case *c, const op_array *in, op_array *out) {
   clade_shape dense = shape_of(c);
   clade_layout layout = layout_of(c);

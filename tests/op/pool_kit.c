@@ -1,4 +1,4 @@
-/* Random windows for pooling, and the pixels that each covers, by the definition. */
+/* Random pooling windows, and the pixels that each covers. */
 #include "pool_kit.h"
 
 #include <stdio.h>
@@ -12,13 +12,13 @@ conv pool_of(const op_case *c) {
 }
 
 conv pool_draw(op_case *c, op_random *r) {
-  bool triples = strcmp(c->impl, "triples") == 0; /* which takes one kind of window */
+  bool triples = strcmp(c->impl, "triples") == 0; /* supports one kind of window */
   conv_draw(c, r);
   if (op_chance(r, 0.4) || triples) conv_common(c, r);
   while (triples && (conv_of(c).window.kernel[0] != 3 || conv_of(c).window.pad[0] != 1)) conv_common(c, r);
   conv v = pool_of(c);
   c->i[COUNT_PAD] = op_chance(r, 0.5);
-  if (!c->small && c->number % 2) c->told.last_cache = 128; /* results go past such a cache */
+  if (!c->small && c->number % 2) c->told.last_cache = 128; /* results exceed such a cache */
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};
   return v;

@@ -1,4 +1,4 @@
-/* Uniform numbers bit by bit, normal ones within their bound. */
+/* Random ops: uniform numbers bit by bit, normal ones within a bound. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "normal %d", c->i[NORMAL]);
 }
 
-/* Beyond 32 bits, and negative, which are large ones. */
+/* Counters beyond 32 bits, and negative ones, which count as large. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   if (c->number % 3 == 0) in->v[0] = (double)op_integer(r, -((int64_t)1 << 50), (int64_t)1 << 50);
 }

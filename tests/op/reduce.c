@@ -1,4 +1,4 @@
-/* Sum, mean, maximum and minimum over random axes, and long ones. */
+/* Sum, mean, maximum and minimum over random axes, including long ones. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -9,8 +9,7 @@
 enum { SUM, MEAN, MAX, MIN };
 enum { KIND, AXES, KEEP };
 
-/* The half formats compute as f32 does, the short integers as i32: between the two of each they go through all kinds.
- */
+/* Half types compute like f32 and short integers like i32: two such types together cover all kinds. */
 static int draw_kind(const op_case *c, op_random *r) {
   switch (c->dtype) {
   case CLADE_F16:
@@ -29,7 +28,7 @@ static void draw(op_case *c, op_random *r) {
   int kind = draw_kind(c, r);
   clade_shape shape = op_draw_shape(r, c, 0, 5, c->gradient ? 60 : 20000);
   int axes = (int)op_integer(r, 0, (1 << shape.rank) - 1);
-  if (!c->small && !c->gradient && op_chance(r, 0.25)) { /* long ones: whole, along rows, along columns */
+  if (!c->small && !c->gradient && op_chance(r, 0.25)) { /* long axes: everything, along rows, along columns */
     int64_t n = real && op_chance(r, 0.1) ? 1000003 : op_integer(r, 5000, c->light ? 20000 : 60000),
             way = op_integer(r, 0, 2);
     shape = way == 0   ? CLADE_SHAPE(n)
@@ -37,7 +36,7 @@ static void draw(op_case *c, op_random *r) {
                        : CLADE_SHAPE(n, op_integer(r, 1, n > 60000 ? 2 : 40));
     axes = way == 1 ? 2 : 1;
   }
-  if (!c->small && !c->gradient && op_chance(r, 0.15)) { /* many short ones, or two runs with one between them */
+  if (!c->small && !c->gradient && op_chance(r, 0.15)) { /* many short rows, or two runs separated by an axis */
     shape = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 40), op_integer(r, 1, 12), op_integer(r, 1, 20));
     axes = op_chance(r, 0.3) ? 5 : op_chance(r, 0.5) ? 8 : 4;
   }
@@ -56,8 +55,8 @@ static void draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "kind %d axes 0x%x keep %d", kind, (unsigned)axes, c->i[KEEP]);
 }
 
-/* Some NaN and infinities in a fifth of the cases without gradients. Of those with: near a tie the maximum has a kink,
- * so all values apart. */
+/* NaN and infinities in a fifth of the cases without gradients. With gradients, all values are distinct, since a
+ * maximum has a kink at ties. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   if (!c->gradient && op_is_float(c->dtype) && in->n && op_chance(r, 0.2))
     for (int i = 0; i < 3; i++) in->v[op_integer(r, 0, in->n - 1)] = op_not_finite(r);
@@ -75,7 +74,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   clade_reduce_opt opt = {.size = sizeof opt, .x = in[0], .keep = c->i[KEEP]};
   for (int i = 0; i < CLADE_MAX_RANK; i++)
     if (c->i[AXES] >> i & 1) opt.axes[opt.n_axes++] = i;
-  if (opt.n_axes == 0 && c->in[0].shape.rank > 0) { /* no axes named means all */
+  if (opt.n_axes == 0 && c->in[0].shape.rank > 0) { /* no axes means all axes */
     out[0] = in[0];
     return;
   }
@@ -101,7 +100,7 @@ static double nothing(int kind, clade_dtype t) {
   }
 }
 
-/* Integer sums wrap. */
+/* Integer sums wrap around. */
 static double wrap(clade_dtype t, double sum) {
   int64_t whole = (int64_t)sum, stored = 0;
   clade_convert(t, &stored, CLADE_I64, &whole, 1);

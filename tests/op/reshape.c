@@ -1,11 +1,11 @@
-/* Reshape to random shapes of the same number of elements, with and without a rest, and flatten. */
+/* Reshapes to random shapes of the same size, with and without an inferred axis, and flatten. */
 #include <clade/ops.h>
 
 #include "op_test.h"
 
-enum { FLATTEN, AXIS, REST, RANK, DIMS }; /* REST: the axis that is one, or -1 */
+enum { FLATTEN, AXIS, REST, RANK, DIMS }; /* REST: the inferred axis, or -1 */
 
-/* The factors of n, spread over `rank` axes. */
+/* Distributes the factors of n over `rank` axes. */
 static void factors(op_random *r, int64_t n, int rank, int *dim) {
   for (int i = 0; i < rank; i++) dim[i] = 1;
   for (int64_t f = 2; n > 1; f++)

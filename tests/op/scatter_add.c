@@ -1,5 +1,5 @@
-/* Rows added to a table along any axis, or to zeros: numbers that come often, or name no row. A third of the cases have
- * whole vectors and a key or two for most rows, whose way in the kernel is their own, with -0, infinities and NaN. */
+/* scatter_add along any axis, to a table or to zeros, with repeated and invalid indices. A third of the cases have
+ * whole vectors and few distinct indices, which take a separate path in the kernel, with -0, infinities and NaN. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void draw(op_case *c, op_random *r) {
   c->n_in = c->gradient || op_chance(r, 0.5) ? 3 : 2;
   if (few_keys(c)) {
     table = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 3, c->small ? 8 : 100), 16 * op_integer(r, 1, 2));
-    ids = CLADE_SHAPE(op_integer(r, 110, c->small ? 140 : 300)); /* the last hundred go the other way */
+    ids = CLADE_SHAPE(op_integer(r, 110, c->small ? 140 : 300)); /* the last hundred take the other path */
     axis = 1;
     c->n_in = 2;
   } else if (!c->small && !c->gradient && op_chance(r, 0.2)) { /* more than a few runs to merge */
@@ -62,7 +62,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
   }
 }
 
-/* Without a table there is only the node that derives gather. */
+/* Without a table, the node only occurs as the gradient of gather. */
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   clade__scatter_attrs a;
   memset(&a, 0, sizeof a);
@@ -79,7 +79,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   int64_t width = 1, rows = table.dim[c->i[AXIS]], count = in[1].n;
   for (int i = c->i[AXIS] + 1; i < table.rank; i++) width *= table.dim[i];
   op_result(out, c->dtype, table);
-  out->signs = true; /* no sum is -0; a table's rows that no number names keep theirs */
+  out->signs = true; /* no sum is -0; rows of the table without an index keep theirs */
   for (int64_t i = 0; c->n_in == 3 && i < out->n; i++) {
     out->v[i] = in[2].v[i];
     out->bound[i] = 0x1p-22 * fabs(in[2].v[i]);

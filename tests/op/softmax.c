@@ -1,5 +1,5 @@
-/* Softmax and its logarithm along random axes. In a third of the cases without gradients some rows have NaN or
- * infinities; in others rows span more than exp has numbers for. */
+/* Softmax and log-softmax along random axes. In a third of the cases without gradients some rows have NaN or
+ * infinities; in others, rows span more than the range of exp. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -16,7 +16,7 @@ static void draw(op_case *c, op_random *r) {
   if (large && op_chance(r, 0.03)) shape = CLADE_SHAPE(2, op_integer(r, 65536, 250000));
   int axis = (int)op_integer(r, 0, shape.rank - 1);
   if (op_chance(r, 0.5)) axis = shape.rank - 1;
-  if (large && op_chance(r, 0.1)) { /* several strips of lines, or lines that are too long to be kept */
+  if (large && op_chance(r, 0.1)) { /* several strips of lines, or lines too long to be kept */
     bool lengthy = op_chance(r, 0.3);
     shape = CLADE_SHAPE(op_integer(r, 1, 3), lengthy ? op_integer(r, 4000, 5000) : op_integer(r, 1, 90),
                         lengthy ? op_integer(r, 16, 40) : op_integer(r, 100, 700));
@@ -31,7 +31,7 @@ static void draw(op_case *c, op_random *r) {
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape, .low = -range, .high = range};
   c->i[AXIS] = axis;
   c->i[LOG] = op_chance(r, 0.5);
-  if (c->brief) c->i[LOG] = c->dtype != CLADE_F32; /* each kernel takes llvmpipe seconds */
+  if (c->brief) c->i[LOG] = c->dtype != CLADE_F32; /* llvmpipe needs seconds per kernel */
   snprintf(c->note, sizeof c->note, "axis %d%s", axis, c->i[LOG] ? ", logarithm" : "");
 }
 
@@ -39,7 +39,7 @@ static int64_t inner_of(const op_case *c) {
   return clade__product(&c->in[0].shape, c->i[AXIS] + 1, c->in[0].shape.rank);
 }
 
-/* One of them, some, or nothing else in a row, of one kind or of all. */
+/* One, some or all elements of a row, of one kind or mixed. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   static const double kinds[] = {NAN, INFINITY, -INFINITY};
   if (c->gradient || op_chance(r, 0.67)) return;
@@ -47,7 +47,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
   for (int64_t row = 0; n && row < in->n / n; row++) {
     if (op_chance(r, 0.6)) continue;
     double *x = in->v + row / inner * n * inner + row % inner, share = op_chance(r, 0.2) ? 1 : 0.3;
-    int64_t kind = op_integer(r, 0, 4); /* 3 and more: all */
+    int64_t kind = op_integer(r, 0, 4); /* 3 and more: mixed */
     if (op_chance(r, 0.5))
       x[op_integer(r, 0, n - 1) * inner] = kinds[kind % 3];
     else
@@ -69,7 +69,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     double top = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) top = fmax(top, in->v[base + i * inner]);
     for (int64_t i = 0; i < n; i++)
-      sum += exp(in->v[base + i * inner] - top); /* NaN with NaN, or where top is infinite */
+      sum += exp(in->v[base + i * inner] - top); /* NaN propagates, also if top is infinite */
     for (int64_t i = 0; i < n; i++) {
       double v = in->v[base + i * inner], y = exp(v - top) / sum, off = (16 + top - v) * 0x1p-23;
       out->v[base + i * inner] = c->i[LOG] ? v - top - log(sum) : y;

@@ -1,4 +1,4 @@
-/* The derivatives of softmax and of its logarithm by themselves, from any results and gradients. In a third of the
+/* Derivatives of softmax and log-softmax as their own ops, for arbitrary results and gradients. In a third of the
  * cases without gradients some rows have NaN or infinities. */
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void draw(op_case *c, op_random *r) {
   c->n_in = 2;
   c->i[AXIS] = axis;
   c->i[LOG] = op_chance(r, 0.5);
-  if (c->brief) c->i[LOG] = c->dtype == CLADE_F32; /* each kernel takes llvmpipe seconds */
+  if (c->brief) c->i[LOG] = c->dtype == CLADE_F32; /* llvmpipe needs seconds per kernel */
   c->in[Y] = (op_input){.dtype = c->dtype, .shape = shape, .low = c->i[LOG] ? -20 : 0, .high = c->i[LOG] ? 0 : 1};
   if (c->gradient && c->i[LOG]) c->in[Y].low = -2;
   c->in[DY] = (op_input){.dtype = c->dtype, .shape = shape, .low = -2, .high = 3};
@@ -37,7 +37,7 @@ static int64_t inner_of(const op_case *c) {
   return clade__product(&c->in[Y].shape, c->i[AXIS] + 1, c->in[Y].shape.rank);
 }
 
-/* One of a row's gradients or results, or several. A result is no infinity but the logarithm of 0. */
+/* One or several gradients or results of a row. The only infinite result is the logarithm of 0. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   if (c->gradient || op_chance(r, 0.67)) return;
   int64_t inner = inner_of(c), n = in->shape.dim[c->i[AXIS]];

@@ -1,4 +1,4 @@
-/* Sums of squares of one to ten tensors, which are up to two nodes. */
+/* Sums of squares of one to ten tensors, in up to two nodes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
       double x = fmin(fmax(in[k].v[i] * in[BEFORE].v[0], -c->f[0]), c->f[0]);
       out->v[0] += x * x;
     }
-  out->bound[0] = 64 * 0x1p-24 * out->v[0]; /* sixteen sums side by side, whose errors cancel for the most part */
+  out->bound[0] = 64 * 0x1p-24 * out->v[0]; /* sixteen parallel sums, whose errors mostly cancel */
 }
 
 const op_test op_test_square_sum = {"square_sum", op_computed_floats, draw, build, reference, NULL, 0, NULL};

@@ -1,4 +1,4 @@
-/* Right answers among the k largest: equal logits, NaN, labels that name no class. */
+/* Counts labels among the k largest logits: with ties, NaN and labels outside of all classes. */
 #include <clade/nn.h>
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   out[0] = clade_top_k_count(g, in[0], in[1], c->i[K]);
 }
 
-/* By sorting: the indices of the k largest, one after the other. */
+/* By selecting the k largest one by one. */
 static bool is_right(const double *x, int n, int k, double label) {
   bool *taken = calloc((size_t)n, sizeof *taken);
   bool right = false;

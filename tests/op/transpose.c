@@ -18,7 +18,7 @@ static void draw(op_case *c, op_random *r) {
     c->i[j] = t;
   }
   if (strcmp(c->impl, "runs") == 0 &&
-      !c->gradient) { /* runs of the last axis, by an axis of runs or with one between */
+      !c->gradient) { /* contiguous runs of the last axis, with permuted or separated outer axes */
     int64_t most = c->small ? 2 : 12, run = op_integer(r, c->small ? 32 : 8, c->small ? 34 : 70);
     shape = CLADE_SHAPE(op_integer(r, 1, 3), op_integer(r, 1, most), op_integer(r, 2, 5), op_integer(r, 1, most), run);
     const int ways[][5] = {{0, 3, 2, 1, 4}, {0, 1, 3, 2, 4}, {3, 1, 0, 2, 4}};

@@ -1,4 +1,4 @@
-/* What random windows cover along one axis, side by side. */
+/* unfold: copies random windows along one axis. */
 #include "op/unfold.h"
 
 #include "unfold_kit.h"

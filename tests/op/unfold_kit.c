@@ -1,4 +1,4 @@
-/* Random windows along one axis, and which places they cover, by the definition. */
+/* Random windows along one axis, and the positions that they cover. */
 #include "unfold_kit.h"
 
 #include <stdio.h>

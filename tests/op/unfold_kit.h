@@ -1,4 +1,4 @@
-/* What the tests of unfold and fold share: random windows along axis 2 of [n, c, size, ...]. */
+/* Shared by the tests of unfold and fold: random windows along axis 2 of [n, c, size, ...]. */
 #ifndef UNFOLD_KIT_H
 #define UNFOLD_KIT_H
 
@@ -9,7 +9,7 @@
 void unfold_draw(op_case *c, op_random *r, clade_shape *x, clade_shape *y);
 void unfold_shapes(const op_case *c, clade_shape *x, clade_shape *y);
 clade__unfold_attrs unfold_window(const op_case *c);
-/* Which element of x element i of y is; -1: none, it is padding. */
+/* Element of x for element i of y; -1: padding. */
 int64_t unfold_source(const op_case *c, int64_t i);
 
 #endif

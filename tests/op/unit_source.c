@@ -1,4 +1,4 @@
-/* Prints the probe kernel of a unit by its name, for who compiles it (ptx_compiles.sh). */
+/* Prints the probe kernel of a matrix unit, to be compiled by ptx_compiles.sh. */
 #include <stdio.h>
 
 #include "cl/internal.h"

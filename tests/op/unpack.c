@@ -1,4 +1,4 @@
-/* What unpack reads, whatever the padding holds; its gradient through pack. */
+/* unpack with arbitrary padding; its gradient through pack. */
 #include <clade/ops.h>
 
 #include <math.h>

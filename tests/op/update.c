@@ -1,4 +1,5 @@
-/* Steps of all rules on one to seven tensors of different sizes, clipped, scaled and decayed or not. */
+/* Optimizer steps of all rules on one to seven tensors of different sizes, with and without clipping, scaling and
+ * decay. */
 #include "op/update.h"
 
 #include <math.h>
@@ -6,8 +7,8 @@
 
 #include "op_test.h"
 
-enum { RULE, TENSORS, DECAYS };                  /* of op_case.i */
-enum { CLIP, L2, DECAY, P, Q, R, BETA1, BETA2 }; /* of op_case.f */
+enum { RULE, TENSORS, DECAYS };                  /* indices in op_case.i */
+enum { CLIP, L2, DECAY, P, Q, R, BETA1, BETA2 }; /* indices in op_case.f */
 enum { LR, STEP, BEFORE, AFTER, SCALARS };       /* inputs */
 static const char *const names[] = {"sgd", "momentum", "adam", "rmsprop", "rmsprop + momentum", "average", "sum"};
 
@@ -16,7 +17,7 @@ static void draw(op_case *c, op_random *r) {
   int rule = c->dtype == CLADE_F32 ? c->number % 7 : with_halves[c->number % 2], states = clade__update_states(rule);
   clade_dtype target = rule == CLADE__UPDATE_SUM ? CLADE_F32 : c->dtype;
   const bool skips = c->dtype == CLADE_F32 && (rule == CLADE__UPDATE_ADAM || rule == CLADE__UPDATE_AVERAGE) &&
-                     op_chance(r, 0.5); /* each is a variant, too */
+                     op_chance(r, 0.5); /* each is also a variant */
   c->differentiable = 0;
   c->i[RULE] = rule | (skips ? CLADE__UPDATE_SKIPS : 0);
   c->i[TENSORS] = c->number % 3 ? (int)op_integer(r, 1, 7) : 7;
@@ -77,7 +78,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
                                              .out = out});
 }
 
-/* ---- one element, with how far off f32 may be: a few roundings of each term ---- */
+/* ---- one element with an error bound: a few f32 roundings of each term ---- */
 typedef struct number {
   double v, off;
 } number;
@@ -95,7 +96,7 @@ static number root(number a) {
   return (number){v, a.off != 0 ? a.off / (v + sqrt(fmax(a.v - a.off, 0))) + few * v : 0};
 }
 
-typedef struct scene { /* what is the same for all elements */
+typedef struct scene { /* values common to all elements */
   clade__update_attrs a;
   double lr, t, before, after;
   bool decays, skipped;
