@@ -90,7 +90,7 @@ static void draw_casts(op_case *c, op_random *r) {
   if (c->gradient) c->i[CAST_TO] = CLADE_F32; /* an identity, which is removed */
 }
 
-/* Represents the rows of the same arity if operands are broadcast. */
+/* The row that represents its arity if operands are broadcast. */
 static const clade__elt_row *lone_row(const op_case *c, int arity) {
   bool real = op_is_float(c->dtype);
   if (arity > 2) return clade__elt_by_name("select");

@@ -1,5 +1,5 @@
-/* Bad input: arguments of builders that make no sense: negative and overflowing sizes, groups that do not divide,
- * element types that do not fit. Each is refused with words that name the builder, the argument and its value. */
+/* Invalid arguments of builders: negative and overflowing sizes, groups that do not divide the channels, unsuitable
+ * element types. Each error must name the builder, the argument and its value. */
 #include <clade/clade.h>
 
 #include <limits.h>
@@ -44,7 +44,7 @@ static values begin(void) {
   return v;
 }
 
-static int accepted; /* told at the end, all of them */
+static int accepted; /* reported at the end, for all cases */
 static void end(values *v, clade_status status, const char *words, const char *what) {
   if (clade_graph_status(v->g) != status || !strstr(clade_graph_message(v->g), words)) {
     print_error("%s: %s \"%s\", expected %s: \"…%s…\"\n", what, clade_status_name(clade_graph_status(v->g)),

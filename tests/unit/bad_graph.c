@@ -1,5 +1,5 @@
-/* Bad input: graphs that make no sense. Each is refused by the first builder that can tell, with words that name the
- * thing, its value and what was expected; compiling returns that first error. */
+/* Invalid graphs. The first builder that can detect the problem must fail with a message that names the object, its
+ * value and the expectation; compiling returns this first error. */
 #include <clade/clade.h>
 
 #include "cl_unit.h"
@@ -15,14 +15,14 @@ static bad begin(void) {
   clade_graph *g;
   check_ok(clade_graph_new(&g));
   b.other = clade_input(g, "other", CLADE_F32, CLADE_SHAPE(2, 3));
-  clade_graph_release(g); /* a value of a graph that is gone is told by its number */
+  clade_graph_release(g); /* a value of a freed graph is reported by its number */
   check_ok(clade_graph_new(&b.g));
   b.x = clade_input(b.g, "x", CLADE_F32, CLADE_SHAPE(2, 3));
   assert_true(clade_val_ok(b.x) && clade_val_ok(b.other));
   return b;
 }
 
-/* The graph keeps this error, whatever comes after, and compiling tells it. */
+/* The graph keeps its first error, and compiling returns it. */
 static void end(bad *b, clade_status status, const char *words, const char *what) {
   clade_func *func = NULL;
   clade_device *device;
@@ -221,7 +221,7 @@ static void places(void **state) {
   check_ok(clade_device_find("pocl", &device));
   REFUSED_STATEMENT(CLADE_INVALID, "device -1", clade_graph_place(b.g, -1));
   REFUSED(CLADE_INVALID, "transfer: index is -4", clade_transfer(b.g, b.x, -4));
-  for (int way = 0; way < 2; way++) { /* how many devices there are, compiling tells */
+  for (int way = 0; way < 2; way++) { /* the number of devices is known at compilation only */
     check_ok(clade_graph_new(&g));
     clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2));
     if (way) clade_graph_place(g, 1000000);

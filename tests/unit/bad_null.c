@@ -1,5 +1,5 @@
-/* Bad input: NULL in place of every handle and every result, for every function of the public headers. Each is refused
- * with a message that names what is NULL, or does nothing where the header says so. */
+/* NULL for every handle and every result of all public functions. Each call fails with a message that names the NULL
+ * argument, or does nothing if the header says so. */
 #include <clade/opencl.h>
 
 #include <clade/clade.h>
@@ -8,7 +8,7 @@
 
 #define NO_VALUE ((clade_val){0, 0})
 
-/* A builder that returns a value. */
+/* For builders that return a value. */
 #define check_no_value(expression, words)                                                                        \
   do {                                                                                                           \
     clade_val check_v = (expression);                                                                            \
@@ -52,7 +52,7 @@ static void types(void **state) {
   assert_string_equal(clade_shape_text(&shape, text, 4), "[2,");
   assert_true(clade_dim_symbol(NULL) == CLADE_DIM_ERROR);
   assert_non_null(strstr(clade_last_error(), "(null)"));
-  clade_shape none = clade_shape_of(2, NULL); /* refused where it is used */
+  clade_shape none = clade_shape_of(2, NULL); /* refused at its first use */
   check_fails(clade_shape_elements(&none, &elements), CLADE_BAD_SHAPE, "dimension 0");
 }
 

@@ -1,5 +1,5 @@
-/* Bad input: ops of users that break their contract. What cannot be right is refused when the node is added or the func
- * is made, with the op's name in the message; nothing reads or writes where it must not. */
+/* Users' ops that break their contract. Violations are detected when the node is added or the func is compiled, with
+ * the op's name in the message, and never cause invalid memory accesses. */
 #include <stdlib.h>
 
 #include <clade/clade.h>
@@ -9,7 +9,7 @@
 enum { N = 8 };
 
 typedef struct attrs {
-  int64_t far; /* what a case is about */
+  int64_t far; /* the case's parameter */
   float f;
 } attrs;
 static const clade_attr table[] = {{"far", CLADE_ATTR_I64, offsetof(attrs, far), 1}, {0}};
@@ -59,7 +59,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   if (how == 11) clade_emit_range(s, 1, &one, &zero);
   if (how == 12) clade_emit_range(s, 1, &one, &huge);
   if (how == 13) clade_emit_copy(e, 0, 3);
-  if (how == 14) return CLADE_OK; /* no range */
+  if (how == 14) return CLADE_OK; /* no launch range */
   if (how == 15) return clade_fail(CLADE_UNSUPPORTED, "not today");
   if (how == 16) clade_emit_define(s, "INDEX64", 0);
   for (int i = 0; how == 19 && i < 300; i++) clade_emit_i32(s, i);
@@ -100,7 +100,7 @@ static const clade_op good = {.size = sizeof good,
                               .impls = impls,
                               .source = source};
 
-/* Adds the op to a graph of one input, compiles it, and makes a run: the first failure. */
+/* Adds the op to a graph with one input, compiles it and creates a run; returns the first failure. */
 static clade_status use(clade_device *device, const clade_op *op, const attrs *a) {
   clade_graph *g;
   clade_func *func = NULL;

@@ -1,11 +1,11 @@
-/* Bad input: OpenCL objects of the user's that do not fit what Clade is asked to do with them. */
+/* A program's own OpenCL objects that do not fit the call that they are passed to. */
 #include "cl/internal.h"
 #include "cl_unit.h"
 
 #include <clade/clade.h>
 
 typedef struct kit {
-  clade_device *device; /* of a context of the user's */
+  clade_device *device; /* in the program's own context */
   cl_context context, other;
   cl_command_queue queue, other_queue, unordered;
   cl_mem memory, other_memory; /* 64 bytes each */
@@ -126,7 +126,7 @@ static void events(void **state) {
   check_fails(clade_execute_after(run, 1, &feed, 1, &foreign, &ticket, &done), CLADE_INVALID,
               "event 0 belongs to another context");
   check_fails(clade_execute_after(run, 0, NULL, 0, NULL, &ticket, &done), CLADE_INVALID, "input x is not fed");
-  check_ok(clade_run_status(run)); /* none of it was an execution */
+  check_ok(clade_run_status(run)); /* none of the calls counted as an execution */
   check_ok(clade_execute_after(run, 1, &feed, 0, NULL, &ticket, &done));
   assert_true(ticket != 0);
   check_ok(clade_read(run, ticket, "y", y, sizeof y));

@@ -1,5 +1,5 @@
-/* Bad input: what compiling, specializing, binding variables, feeding and reading refuse, and that the func, the run
- * and the variables are as good as before afterwards. */
+/* Errors in compiling, specializing, binding variables, feeding and reading; func, run and variables stay usable
+ * afterwards. */
 #include <clade/clade.h>
 
 #include "cl_unit.h"
@@ -51,7 +51,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* The run computes as ever. */
+/* The run still computes correct results. */
 static void still_right(kit *k) {
   const float x[6] = {1, 2, 3, 4, 5, 6};
   float y[4];
@@ -78,9 +78,9 @@ static void compiling(void **state) {
   assert_null(func);
   check_ok(clade_compile(g, k->device, &func));
   clade_func_release(func);
-  assert_false(clade_val_ok(clade_fill(g, CLADE_F32, CLADE_SCALAR, 1))); /* compiled: it cannot change any more */
+  assert_false(clade_val_ok(clade_fill(g, CLADE_F32, CLADE_SCALAR, 1))); /* the graph is sealed after compilation */
   assert_non_null(strstr(clade_last_error(), "was compiled and cannot change"));
-  check_ok(clade_compile(g, k->device, &func)); /* and that was no error of its */
+  check_ok(clade_compile(g, k->device, &func)); /* which is not a sticky error of the graph */
   clade_func_release(func);
   clade_graph_release(g);
 }
@@ -111,7 +111,7 @@ static void preferring(void **state) {
   kit *k = *state;
   clade_func *func = NULL;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (int symbols = 0; symbols < 2; symbols++) { /* with symbols too it is told at once */
+    for (int symbols = 0; symbols < 2; symbols++) { /* symbols do not delay the error */
       clade_graph *g = product("x", "w", symbols ? CLADE_DIM("batch") : 2, 3, CLADE_F32);
       clade_status status = clade_compile(g, k->device, &func, .prefer = cases[i].prefer);
       if (status != cases[i].status || !strstr(clade_last_error(), cases[i].words) || func)
@@ -121,7 +121,7 @@ static void preferring(void **state) {
     }
 }
 
-/* Of windows of any size every implementation is asked, those too that take none so large. */
+/* Windows of any size are offered to all implementations, including those that do not support them. */
 static void large_windows(void **state) {
   static const int64_t sides[] = {47, 48, 49, 63, 64, 65, 66, 129};
   kit *k = *state;
@@ -164,7 +164,7 @@ static void specializing(void **state) {
   check_ok(clade_func_specialize(k->func, CLADE_DIMS({"batch", 2}), &f));
   assert_ptr_equal(f, k->shaped);
   clade_func_release(f);
-  /* What can be counted can be planned; where it cannot be held, making the run says so. */
+  /* Anything whose size does not overflow can be planned; the run reports a lack of memory. */
   check_ok(clade_func_specialize(k->func, CLADE_DIMS({"batch", INT64_MAX / 12}), &f));
   check_fails(clade_run_new(f, k->vars, &run), CLADE_DEVICE_MEMORY, "x: 9223372036854775800 bytes asked");
   assert_null(run);
@@ -191,7 +191,7 @@ static void telling(void **state) {
   check_fails(clade_func_explain(k->func, &text), CLADE_INVALID, "clade_func_specialize");
   check_fails(clade_func_steps(k->func, &text), CLADE_INVALID, "clade_func_specialize");
   check_fails(clade_func_explain(k->shaped, NULL), CLADE_INVALID, "NULL");
-  info.size = sizeof info.size + sizeof(int); /* of an older header: what it has is filled, what follows is left */
+  info.size = sizeof info.size + sizeof(int); /* from an older header: only its fields are written */
   info.segments = 77;
   check_ok(clade_func_get_info(k->shaped, &info));
   assert_int_equal(info.segments, 77);

@@ -1,4 +1,4 @@
-/* The base room: statuses and messages, options, logging, checked sizes, texts, hashes, maps, random numbers. */
+/* src/base: statuses and messages, options, logging, checked arithmetic, strings, hashes, maps, random numbers. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,9 +30,9 @@ static void test_messages(void **state) {
   assert_string_equal(clade_last_error(), "x is 7");
   assert_int_equal(clade__fail_in(CLADE_IO, "in %s", "y"), CLADE_IO);
   assert_string_equal(clade_last_error(), "in y: x is 7");
-  clade__fail_again(CLADE_IO, clade_last_error()); /* its own memory */
+  clade__fail_again(CLADE_IO, clade_last_error()); /* aliases its own buffer */
   assert_string_equal(clade_last_error(), "in y: x is 7");
-  clade__fail_again(CLADE_IO, "100%s"); /* a message is no format */
+  clade__fail_again(CLADE_IO, "100%s"); /* a message is not a format string */
   assert_string_equal(clade_last_error(), "100%s");
 
   pthread_t thread;
@@ -59,12 +59,12 @@ static void test_options(void **state) {
   assert_int_equal(clade__opt_copy(&got, sizeof got, &given, "f"), CLADE_OK);
   assert_int_equal(got.a, 1);
   assert_int_equal(got.b, 2);
-  given.size = offsetof(options, b); /* of a caller that knows no b */
+  given.size = offsetof(options, b); /* from a caller without b */
   assert_int_equal(clade__opt_copy(&got, sizeof got, &given, "f"), CLADE_OK);
   assert_int_equal(got.a, 1);
   assert_int_equal(got.b, 0);
   assert_int_equal(got.size, sizeof got);
-  given.size = sizeof given + 64; /* of a newer one: what is known is read */
+  given.size = sizeof given + 64; /* from a newer caller: known fields are read */
   assert_int_equal(clade__opt_copy(&got, sizeof got, &given, "f"), CLADE_OK);
   assert_int_equal(got.b, 2);
   assert_int_equal(clade__opt_copy(&got, sizeof got, NULL, "f"), CLADE_OK);
@@ -147,7 +147,7 @@ static void test_hash(void **state) {
   (void)state;
   char text[33];
   clade__hash empty = clade__hash_bytes("", 0);
-  /* What xxhsum -H2 says of an empty file. */
+  /* The output of xxhsum -H2 for an empty file. */
   assert_string_equal(clade__hash_text(empty, text), "99aa06d3014798d86001c324468d497f");
   clade__hash ab_c = clade__hash_more_text(clade__hash_more_text(empty, "ab"), "c");
   clade__hash a_bc = clade__hash_more_text(clade__hash_more_text(empty, "a"), "bc");
@@ -172,7 +172,7 @@ static void test_map(void **state) {
   assert_int_equal(map.count, 1000);
   assert_true(clade__map_get(&map, clade__hash_bytes(&first, sizeof first), &value));
   assert_int_equal(value, 77);
-  /* Keys that begin at the same place. */
+  /* Keys with a common first slot. */
   for (uint64_t i = 0; i < 8; i++)
     assert_int_equal(clade__map_put(&map, (clade__hash){1 << 20, i}, (size_t)i), CLADE_OK);
   for (uint64_t i = 0; i < 8; i++) {
@@ -183,8 +183,8 @@ static void test_map(void **state) {
   assert_false(clade__map_get(&map, clade__hash_bytes("a", 1), &value));
 }
 
-/* The rows "philox4x32 10" of the known answers that come with Random123. Counter words in order are the element's low
- * and high half, then the counter's. */
+/* The rows "philox4x32 10" of Random123's known answers. Counter words are, in order, the low and high half of the
+ * element, then of the counter. */
 static void test_philox(void **state) {
   (void)state;
   static const struct {

@@ -1,4 +1,4 @@
-/* Allocation goes through the user's hook, and every failure of it is told and leaves nothing behind. */
+/* Allocation uses the user's hook; every failure is reported and leaks nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "base/base.h"
 
 static struct counts {
-  size_t made, live, bytes; /* pieces allocated, not yet released, and their bytes */
-  size_t fail_at;           /* the n-th request from now on; 0: none */
+  size_t made, live, bytes; /* allocations made, and live ones with their bytes */
+  size_t fail_at;           /* fails the n-th allocation from now; 0: none */
 } counts;
 static bool refused(void) { return counts.fail_at && --counts.fail_at == 0; }
 
@@ -20,7 +20,7 @@ static void *allocate(void *user, size_t bytes, size_t align) {
   if (refused()) return NULL;
   void *memory = aligned_alloc(align, (bytes + align - 1) / align * align);
   if (!memory) return NULL;
-  memset(memory, 0xa5, bytes); /* Clade zeroes for itself */
+  memset(memory, 0xa5, bytes); /* Clade must zero memory itself */
   counts.made++;
   counts.live++;
   counts.bytes += bytes;
@@ -118,7 +118,7 @@ static void test_arena(void **state) {
   counts.fail_at = 1;
   assert_null(clade__arena_new(&arena, 1 << 20));
   assert_null(clade__arena_new(&arena, SIZE_MAX));
-  assert_non_null(clade__arena_new(&arena, 16)); /* still of use */
+  assert_non_null(clade__arena_new(&arena, 16)); /* still usable */
   clade__arena_free(&arena);
   clade__arena_free(&arena);
 }
@@ -138,7 +138,7 @@ static void test_text_failure_sticks(void **state) {
   char large[2000];
   memset(large, 'x', sizeof large - 1);
   large[sizeof large - 1] = '\0';
-  counts.fail_at = 1; /* the room in which a long piece is printed */
+  counts.fail_at = 1; /* the buffer for printing a long string */
   clade__text_add(&text, "%s", large);
   assert_int_equal(clade__text_take(&text, &taken), CLADE_NO_MEMORY);
 }
@@ -150,13 +150,13 @@ static void test_map_failure(void **state) {
   counts.fail_at = 1;
   assert_int_equal(clade__map_put(&map, (clade__hash){1, 1}, 1), CLADE_NO_MEMORY);
   for (; n < 8; n++) assert_int_equal(clade__map_put(&map, (clade__hash){n, n}, n), CLADE_OK);
-  counts.fail_at = 1; /* it must grow now */
+  counts.fail_at = 1; /* must grow now */
   assert_int_equal(clade__map_put(&map, (clade__hash){n, n}, n), CLADE_NO_MEMORY);
   for (size_t i = 0; i < n; i++) assert_true(clade__map_get(&map, (clade__hash){i, i}, &value) && value == i);
   clade__map_free(&map);
 }
 
-/* Symbols live as long as the process: what this test leaves is theirs. */
+/* Symbols live as long as the process, so this test's symbols remain. */
 static void test_symbol_failure(void **state) {
   (void)state;
   const struct counts before = counts;

@@ -1,4 +1,4 @@
-/* Children that answer by a line: what of them is heard, and what is never left of them. */
+/* Child processes that answer with one line: what is read, and that nothing is left behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void says_why_not(void **state) {
   nobody_is_left();
 }
 
-/* Its own children, too. */
+/* Also kills the child's own children. */
 static void ends_what_hangs(void **state) {
   (void)state;
   struct timespec begun, ended;
@@ -75,7 +75,8 @@ static void goes_by_no_signal(void **state) {
   nobody_is_left();
 }
 
-/* What is blocked, ignored or open here is not so there; a closed standard stream is nobody's number. */
+/* The child inherits no blocked or ignored signals and no descriptors; closed standard streams do not confuse
+ * descriptors. */
 static void gives_nothing_but_the_pipe(void **state) {
   (void)state;
   sigset_t mask, old;

@@ -1,4 +1,5 @@
-/* Element types into one another: rounding, saturation, specials, and a way back for every half format's number. */
+/* Conversion between element types: rounding, saturation, special values, and round trips of all numbers of the half
+ * types. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,14 +19,14 @@ static void test_round(void **state) {
   (void)state;
   assert_int_equal(half(CLADE_F16, 1.0f), 0x3c00);
   assert_int_equal(half(CLADE_F16, -2.5f), 0xc100);
-  assert_int_equal(half(CLADE_F16, 1.0f + 0x1p-11f), 0x3c00); /* a tie goes to even */
+  assert_int_equal(half(CLADE_F16, 1.0f + 0x1p-11f), 0x3c00); /* ties to even */
   assert_int_equal(half(CLADE_F16, 1.0f + 0x3p-11f), 0x3c02);
   assert_int_equal(half(CLADE_F16, 65519.0f), 0x7bff);
   assert_int_equal(half(CLADE_F16, 65520.0f), 0x7c00);
   assert_int_equal(half(CLADE_F16, 0x1p-24f), 1);
   assert_int_equal(half(CLADE_F16, 0x1p-25f), 0);
   assert_int_equal(half(CLADE_F16, 0x1.8p-25f), 1);
-  assert_int_equal(half(CLADE_F16, 0x1.ffep-15f), 0x400); /* up to the smallest normal number */
+  assert_int_equal(half(CLADE_F16, 0x1.ffep-15f), 0x400); /* rounds to the smallest normal number */
   assert_int_equal(half(CLADE_F16, -0.0f), 0x8000);
   assert_int_equal(half(CLADE_F16, INFINITY), 0x7c00);
   assert_true((half(CLADE_F16, NAN) & 0x7fff) > 0x7c00);
@@ -72,7 +73,7 @@ static void test_integers(void **state) {
   assert_int_equal(narrow[0], 7);
   assert_int_equal(narrow[1], 255);
   assert_int_equal(truth[0] + truth[1] * 2 + truth[2] * 4, 3);
-  assert_int_equal(bf[3], 0x4b81); /* just above a tie: a float in between would have hidden it */
+  assert_int_equal(bf[3], 0x4b81); /* just above a tie, where rounding through f32 would be wrong */
 }
 
 static void test_refused(void **state) {

@@ -1,5 +1,5 @@
-/* The rows of element types, and conversions of floats of up to 16 bits beside a reference in double that goes by what
- * their formats say. */
+/* Properties of element types, and conversions of floats of up to 16 bits against a reference in double derived from
+ * their formats. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -11,15 +11,15 @@
 
 #include "base/base.h"
 
-/* ---- the reference ---- */
-/* What a code stands for by its bits, special ones not known. */
+/* ---- reference ---- */
+/* Value of a code by its bits, ignoring special codes. */
 static double number(const clade__dtype *r, unsigned a) {
   const int bias = (1 << (r->exponent - 1)) - 1, exponent = (int)(a >> r->fraction);
   const double fraction = ldexp(a & ((1u << r->fraction) - 1), -r->fraction);
   return exponent ? ldexp(1 + fraction, exponent - bias) : ldexp(fraction, 1 - bias);
 }
 
-/* The code of the first that is no number. */
+/* The first code that is not a finite number. */
 static unsigned end_of(const clade__dtype *r) {
   return r->infinite ? ((1u << r->exponent) - 1) << r->fraction : (1u << (r->bits - 1)) - 1;
 }
@@ -30,7 +30,7 @@ static double decoded(const clade__dtype *r, unsigned code) {
   return copysign(a == end_of(r) ? INFINITY : number(r, a), code >> (r->bits - 1) ? -1 : 1);
 }
 
-/* The nearest code, of two as near the even one; the end is the nearest from half way beyond the largest number on. */
+/* The nearest code, ties to even. The end code is nearest from half a unit beyond the largest number. */
 static unsigned encoded(const clade__dtype *r, double v) {
   unsigned low = 0, high = end_of(r);
   while (high - low > 1) {
@@ -42,7 +42,7 @@ static unsigned encoded(const clade__dtype *r, double v) {
   return nearest | (signbit(v) ? 1u << (r->bits - 1) : 0);
 }
 
-/* ---- what is asked ---- */
+/* ---- tests ---- */
 static float from(clade_dtype t, unsigned code) {
   const uint8_t one = (uint8_t)code;
   const uint16_t two = (uint16_t)code;
@@ -76,7 +76,7 @@ static void test_codes(void **state) {
   }
 }
 
-/* Between all neighbors: half way, and the floats beside that. */
+/* Between all neighbors: at the midpoint and at the floats beside it. */
 static void test_rounding(void **state) {
   (void)state;
   for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) {
@@ -108,14 +108,14 @@ static void test_specials(void **state) {
   }
 }
 
-/* OCP's 8-bit formats, revision 1.0, tables 1 and 2. */
+/* OCP 8-bit floating point, revision 1.0, tables 1 and 2. */
 static void test_f8e4m3(void **state) {
   (void)state;
   const clade_dtype t = CLADE_F8E4M3;
   assert_true(clade__dtype_most(t) == 448);
   assert_true(from(t, 0x7e) == 448 && from(t, 0x08) == 0x1p-6f && from(t, 0x01) == 0x1p-9f && from(t, 0x38) == 1);
   assert_true(isnan(from(t, 0x7f)) && isnan(from(t, 0xff)));
-  assert_int_equal(to(t, 464), 0x7e); /* half way to what would be 480: to even */
+  assert_int_equal(to(t, 464), 0x7e); /* midpoint to what would be 480: to even */
   assert_int_equal(to(t, 465), 0x7f);
   const int64_t whole[] = {448, 17, 19, 1000, INT64_MIN};
   const uint8_t want[] = {0x7e, 0x58, 0x5a, 0x7f, 0xff};

@@ -1,4 +1,4 @@
-/* clade_init: once, first, and it sets only what is unset. Each case in a process of its own. */
+/* clade_init: only once and first, and it changes only unset environment variables. Each case runs in a process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-/* Runs the case in a child; its result is 0 or the line that was wrong. */
+/* Runs the case in a child, whose result is 0 or the failing line. */
 static void in_child(int (*body)(void)) {
   pid_t child = fork();
   assert_true(child >= 0);
@@ -74,7 +74,7 @@ static int refused(void) {
   EXPECT(clade_init(.log_level = (clade_log_level)9) == CLADE_INVALID);
   EXPECT(clade_init(.bundle_policy = (clade_bundle_policy)2) == CLADE_INVALID);
   EXPECT(is("POCL_AFFINITY", NULL));
-  EXPECT(clade_init() == CLADE_OK); /* a refused one does not count */
+  EXPECT(clade_init() == CLADE_OK); /* a failed call does not count */
   return 0;
 }
 

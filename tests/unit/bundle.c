@@ -1,8 +1,8 @@
-/* Bundles: written and read again, refused when anything in them is wrong, each refusal by its own words. */
+/* Bundles: round trips, and each possible defect is refused with its own message. */
 #include "../bundle_kit.h"
 #include "io_kit.h"
 
-/* ---- of every kind ---- */
+/* ---- all kinds of bundles ---- */
 static const struct {
   const char *name;
   clade__target_kind kind;
@@ -34,12 +34,12 @@ static clade_status write_kind(const char *path, bool as_directory, size_t kind,
   return status;
 }
 
-/* Of somebody else. */
+/* Another party's key. */
 static const char OTHER_KEYS[] = "-----BEGIN PUBLIC KEY-----\n"
                                  "MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=\n"
                                  "-----END PUBLIC KEY-----\n";
 
-/* A private key's file; its path is the same for the whole test. */
+/* File with the private key; its path stays the same during the test. */
 static const char *key_file(void) {
   static char path[256];
   snprintf(path, sizeof path, "%s", io_file("key.pem", KIT_PRIVATE_KEY, strlen(KIT_PRIVATE_KEY)));
@@ -70,7 +70,7 @@ static void round_trip(void **state) {
       assert_true(k->report.fmax_mhz.value == 218.5);
       assert_int_equal(k->report.dsp.source, CLADE__UNTOLD);
       assert_string_equal(bundle.manifest.defines[0].text, "16");
-      /* Both forms have one digest, and who writes what was read gets the same bytes. */
+      /* Both forms have the same digest, and rewriting gives the same bytes. */
       clade__bundle_draft draft = {bundle.manifest, bundle.binary, bundle.binary_bytes, NULL};
       OK(clade__bundle_write(io_path("again"), false, &draft));
       OK(clade__bundle_read(io_path("again"), &again));
@@ -117,7 +117,7 @@ static void trust(void **state) {
 static void places(void **state) {
   (void)state;
   OK(write_kind(io_path("file"), false, 0, NULL));
-  OK(write_kind(io_path("file"), false, 1, NULL)); /* in its place */
+  OK(write_kind(io_path("file"), false, 1, NULL)); /* replaces the file */
   OK(write_kind(io_path("directory"), true, 0, NULL));
   REFUSED(DUPLICATE, write_kind(io_path("directory"), true, 0, NULL), "is there already");
   REFUSED(DUPLICATE, write_kind(io_path("directory"), false, 0, NULL), "is there already");
@@ -136,7 +136,7 @@ static unsigned char *file_bytes(const char *path, size_t *n) {
 
 static clade_status parse_copy(const unsigned char *data, size_t n) {
   clade__bundle bundle;
-  unsigned char *copy = clade__new(n, 1); /* of exactly this size, for AddressSanitizer */
+  unsigned char *copy = clade__new(n, 1); /* exact size, for AddressSanitizer */
   if (n) memcpy(copy, data, n);
   clade_status status = clade__bundle_parse("it", copy, n, &bundle);
   clade__bundle_free(&bundle);
@@ -202,7 +202,7 @@ static clade_status parse_text(const char *text) {
   return status;
 }
 
-/* The manifest of a kind with one text in it replaced. */
+/* A manifest of the kind with one string replaced. */
 static clade_status parse_changed(const char *from, const char *to) {
   clade__manifest manifest = kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN);
   clade__text changed = {0};
@@ -219,7 +219,7 @@ static clade_status parse_changed(const char *from, const char *to) {
   return status;
 }
 
-/* Of a kernel that was seen on hardware. */
+/* A manifest whose kernel has hardware evidence. */
 static clade_status parse_hardware(clade__target_kind kind, clade__container format) {
   clade__manifest manifest = kit_manifest(kind, format);
   clade__bundle_kernel kernel = kit_kernels[0];
@@ -276,7 +276,7 @@ static void manifests(void **state) {
 /* ---- containers ---- */
 typedef clade_status check(const char *, const unsigned char *, size_t, clade__arena *, clade__facts *);
 
-/* Of exactly this size, for AddressSanitizer. */
+/* Exact size, for AddressSanitizer. */
 static clade_status check_bytes(check *check, const char *data, size_t n) {
   clade__arena arena = {0};
   clade__facts facts;
@@ -295,7 +295,7 @@ static clade_status check_changed(check *check, clade__text binary, size_t at, u
   return status;
 }
 
-/* Whatever is flipped or cut, nothing is read outside; a shorter one is never right. */
+/* Any flipped bit or truncation must not cause reads out of bounds; a truncated file is never accepted. */
 static void survives(check *check, clade__text binary) {
   for (size_t cut = 0; cut < binary.length; cut++) assert_int_not_equal(check_bytes(check, binary.data, cut), CLADE_OK);
   for (unsigned flip = 0; flip < 2000; flip++) {
@@ -332,13 +332,13 @@ static void xclbins(void **state) {
   CHANGED(section + 24, 100, 8, "section is told");
   CHANGED(at_memories, 1000000, 4, "table of memories tells 1000000 entries");
   CHANGED(at_units, 0xffffffff, 4, "table of units");
-  CHANGED(section, 6, 4, "table of memories"); /* the first section as another of that kind */
+  CHANGED(section, 6, 4, "table of memories"); /* duplicates the first section's kind */
   CHANGED(section + 200, 8, 4, "table of units stands there twice");
   CHANGED(at_connections + 4 + 4, 2, 4, "connection 0 names a unit");
   CHANGED(at_connections + 4 + 8, 1, 4, "connection 0 names a unit or a memory");
   CHANGED(at_connections + 4, 0xffffffff, 4, "connection 0 is of argument 4294967295");
   CHANGED(at_memories + 8 + 1, 0, 1, "connection 0 is to a memory that is told to be unused");
-  CHANGED(memories, 26, 4, "connection 0 names a unit or a memory"); /* groups of memories alone */
+  CHANGED(memories, 26, 4, "connection 0 names a unit or a memory"); /* memory groups only */
   CHANGED(section + 200, 26, 4, "table of groups of memories tells");
   CHANGED(section + 200, 27, 4, "table of connections to groups tells");
 #undef CHANGED
@@ -392,7 +392,7 @@ static void poclbins(void **state) {
 #undef CHANGED
 }
 
-/* Manifest and binary tell the same. */
+/* Manifest and binary must agree. */
 static void both(void **state) {
   (void)state;
   clade__text binary = kit_xclbin();

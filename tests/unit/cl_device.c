@@ -1,4 +1,4 @@
-/* Devices: the list, the rule by which one is found, parts, adoption, refusals. On PoCL. */
+/* Devices: enumeration, selection, sub-devices, adoption and errors, on PoCL. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void lists_devices(void **state) {
   check_fails(clade_device_count(NULL), CLADE_INVALID, "count is NULL");
 }
 
-/* A caller that was compiled against an older, shorter struct. */
+/* A caller compiled against an older, shorter struct. */
 static void fills_only_what_the_caller_has(void **state) {
   (void)state;
   clade_device_info info;
@@ -138,7 +138,7 @@ static void adopts_a_context(void **state) {
   check_ok(clade_device_find("pocl", &own));
   check_ok(clade_device_adopt(clade_device_context(own), clade_device_cl_id(own), &adopted));
   assert_ptr_equal(clade_device_context(adopted), clade_device_context(own));
-  clade_device_release(own); /* the context lives on in the other */
+  clade_device_release(own); /* the other one keeps the context alive */
   check_ok(clade__device_probe(adopted));
   clade_device *part[1];
   check_ok(clade_device_split(adopted, 1, part));

@@ -1,6 +1,6 @@
-/* Every OpenCL call that this room makes, and every allocation, failed in turn, once and for good: a status with a
- * message or a right result, nothing left behind, and the room still works or says that the device is lost. Behind the
- * layer, on PoCL. */
+/* Fault injection for src/cl: each OpenCL call and each allocation fails in turn, once or permanently. Required: a
+ * status with a message or the correct result, no leaks, and a usable module or a lost device. With the layer, on
+ * PoCL. */
 #include "../failing_memory.h"
 #include "cl_unit.h"
 
@@ -120,7 +120,7 @@ static void balances(void **state) {
   assert_true(layer.calls(NULL) > 50);
 }
 
-/* With the n-th call failing; false once there is no n-th. */
+/* Fails the n-th call; false if there is no such call. */
 static bool run_failing(uint64_t n, bool for_good, int error) {
   const clade_layer_fault fault = {.nth = n, .for_good = for_good, .error = error};
   layer.reset();
@@ -136,7 +136,7 @@ static bool run_failing(uint64_t n, bool for_good, int error) {
   if (status == CLADE_INTERNAL) fail_msg("call %d: a wrong result: %s", (int)n, message);
   if (status != CLADE_OK && !strstr(message, "cl") && !strstr(message, "a command failed"))
     fail_msg("call %d: the message names no call: %s", (int)n, message);
-  clade_status after = n % 4 ? CLADE_OK : run(); /* it takes as long as the rest */
+  clade_status after = n % 4 ? CLADE_OK : run(); /* a check takes as long as the run itself */
   if (after != CLADE_OK) fail_msg("call %d: unusable afterwards: %s", (int)n, clade_last_error());
   return failed > 0;
 }
@@ -147,7 +147,7 @@ static void every_call(bool for_good, int error, uint64_t step) {
   assert_true(n > 50);
 }
 
-/* For good, most calls end where the first failure does: a sample is enough. */
+/* With permanent failures, most runs end at the first one, so a sample suffices. */
 static void survives_each_call_failing(void **state) {
   (void)state;
   every_call(false, 0, 1);
@@ -211,7 +211,7 @@ static void says_that_the_device_is_lost(void **state) {
   assert_int_equal(layer.live(NULL), 0);
 }
 
-/* Memory that is pooled is given back before an allocation is refused. */
+/* Pooled memory is released before an allocation fails. */
 static void gives_the_pool_back_before_refusing(void **state) {
   (void)state;
   clade_device *d;

@@ -1,4 +1,4 @@
-/* Late instructions: which devices and sources have some, and what becomes of a compiled text. */
+/* Late instructions: which devices and sources need them, and the edited text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void found_where_both_have_them(void **state) {
   for (uint32_t capability = 0; capability <= 130; capability++)
     if (capability != 90) assert_null(clade__late_find(capability, with, strlen(with)));
   assert_null(clade__late_find(90, without, strlen(without)));
-  for (size_t n = 0; n < strlen(with); n++) /* no byte behind the source is looked at */
+  for (size_t n = 0; n < strlen(with); n++) /* must not read beyond the source */
     assert_int_equal(clade__late_find(90, with, n) != NULL, n >= strlen("__asm__(\"//!90a "));
   assert_null(clade__late_find(90, "", 0));
 }
@@ -41,7 +41,7 @@ static void switched_on(void **state) {
   check(".target sm_100\n//!90a x", ".target sm_100\nx", 1);
   check("//!90a ", "", 1);
   check("//!90", "//!90", 0);
-  check(".target sm_90", ".target sm_90", 0); /* cut off: nothing follows the name */
+  check(".target sm_90", ".target sm_90", 0); /* truncated: nothing follows the name */
   check(".targets", ".targets", 0);
 }
 

@@ -1,5 +1,5 @@
-/* The list of devices is made once per process: so every call of its making is failed in a process of its own. Behind
- * the layer, on PoCL. The parent never touches OpenCL: it could not fork then. */
+/* The device list is created once per process, so each of its calls fails in a separate process. With the layer, on
+ * PoCL. The parent never uses OpenCL, since it could not fork afterwards. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static clade_layer layer;
 
 enum { RIGHT = 10, REFUSED, NOT_REACHED, NO_MESSAGE, NOT_LOADED, LEFT };
 
-/* Finds the device and lets it go, with the n-th call failing. */
+/* Finds and releases the device with the n-th call failing. */
 static int find_failing(uint64_t n, bool for_good) {
   const clade_layer_fault fault = {.nth = n, .for_good = for_good, .error = CL_OUT_OF_HOST_MEMORY};
   clade_device *d = NULL;
@@ -63,7 +63,7 @@ static void note_warning(void *user, clade_log_level level, const char *message)
   *(bool *)user |= level == CLADE_LOG_WARNING && strstr(message, "left out: ") && strstr(message, "clGetDeviceIDs");
 }
 
-/* It may be another platform than the one that is wanted: then nobody fails, and the log alone tells. */
+/* If another platform fails, finding succeeds, and only the log reports it. */
 static void warns_of_a_platform_that_fails(void **state) {
   (void)state;
   pid_t child = fork();
@@ -82,7 +82,7 @@ static void warns_of_a_platform_that_fails(void **state) {
   assert_int_equal(WEXITSTATUS(status), RIGHT);
 }
 
-/* A PoCL that would abort the process is left out, and why is told. */
+/* A PoCL that would abort the process is skipped, with the reason. */
 static void leaves_out_what_would_abort(void **state) {
   (void)state;
   pid_t child = fork();

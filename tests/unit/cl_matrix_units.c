@@ -1,4 +1,4 @@
-/* The gate before matrix units: what it asks, in which order, and what it says. On PoCL, whatever the processor has. */
+/* Validation of matrix units: the order of checks and their messages. On PoCL, independent of the processor. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void lets_through_what_computes_right(void **state) {
   (void)state;
   clade__unit_row row = {"imagined", CLADE_CPU, yes, NULL, 0, 1, false, 16, right, want};
   check_gate(&row, NULL);
-  row.floats = true; /* other words */
+  row.floats = true; /* changes the random words */
   check_gate(&row, NULL);
 }
 
@@ -67,7 +67,7 @@ static void says_why_not(void **state) {
   check_gate(&row, "devices of this class do not have it");
 }
 
-/* Each unit that the processor lacks has its reason, and is refused by name. */
+/* Each missing unit has a reason and is refused by name. */
 static void devices_know_their_units(void **state) {
   (void)state;
   clade_device_info info = {.size = sizeof info};
@@ -104,8 +104,8 @@ static clade_status compile(clade_dtype a, clade_dtype b, const char *prefer) {
   return status;
 }
 
-/* A product that is asked to go by a unit that is not used is refused with the unit's reason; not asked, it is computed
- * otherwise. A product of floats asks for no unit. */
+/* A product that requests an unavailable unit is refused with the unit's reason; without a request, another
+ * implementation is used. Float products do not probe units. */
 static void products_ask_first(void **state) {
   (void)state;
   static const struct {
@@ -134,7 +134,7 @@ static void products_ask_first(void **state) {
     }
 }
 
-/* Where the processor has tiles, the user's word comes before the operating system's. */
+/* On processors with tiles, CLADE_AMX takes precedence over the operating system. */
 static void tiles_can_be_switched_off(void **state) {
   (void)state;
   char without[512] = "", with[512] = "";
@@ -147,7 +147,7 @@ static void tiles_can_be_switched_off(void **state) {
   }
 }
 
-/* A GPU tells its architecture by a number. */
+/* GPUs report their architecture by compute capability. */
 static void gpus_need_a_capability(void **state) {
   (void)state;
   static const struct {
@@ -165,7 +165,7 @@ static void gpus_need_a_capability(void **state) {
     assert_string_equal(why, rows[i].why);
   }
   const clade__unit_row *wgmma = &clade__unit_rows[CLADE_UNIT_WGMMA];
-  for (uint32_t capability = 0; capability <= 120; capability += 10) { /* that of one architecture */
+  for (uint32_t capability = 0; capability <= 120; capability += 10) { /* only one architecture has it */
     char why[256] = "";
     clade__facts facts = {.info.compute_capability = capability};
     assert_int_equal(wgmma->there(&facts, why, sizeof why), capability == 90);
@@ -179,7 +179,7 @@ static void gpus_need_a_capability(void **state) {
   check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma_warp_tf32"), CLADE_NOT_FOUND, "made for GPUs");
 }
 
-/* PoCL's programs are no text that marks could be taken off: they stay as they were built. */
+/* PoCL's programs are not text, so late instructions leave them unchanged. */
 static void late_instructions_need_a_text(void **state) {
   (void)state;
   static const char source[] = "/"
@@ -197,7 +197,7 @@ static void late_instructions_need_a_text(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products_ask_first), /* first: nobody has asked */
+      cmocka_unit_test(products_ask_first), /* first, before any probe */
       cmocka_unit_test(lets_through_what_computes_right),
       cmocka_unit_test(says_why_not),
       cmocka_unit_test(devices_know_their_units),

@@ -1,4 +1,4 @@
-/* Buffers and tensors: the budget, the pool, copies of every size, wrapped memory. On PoCL. */
+/* Buffers and tensors: budget, pool, copies of all sizes, wrapped memory. On PoCL. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -74,12 +74,12 @@ static void uses_buffers_again(void **state) {
   clade__buffer_release(clade__buffer_retain(b));
   assert_int_equal(memory_now().pooled, 0);
   clade__buffer_release(b);
-  check_ok(clade__buffer_new(device, 40000, "c", &a)); /* too wasteful for the pooled one */
+  check_ok(clade__buffer_new(device, 40000, "c", &a)); /* the pooled one would waste too much */
   assert_ptr_not_equal(clade__buffer_mem(a), memory);
   clade__buffer_release(a);
 }
 
-/* What waits in the pool gives way to what is asked for. */
+/* Pooled buffers are freed when the budget requires it. */
 static void trims_the_pool_when_the_budget_is_short(void **state) {
   (void)state;
   clade__buffer *a, *b;
@@ -122,7 +122,7 @@ static void copies_odd_sizes(void **state) {
     check_ok(clade_tensor_new(device, CLADE_U8, CLADE_SHAPE((clade_dim)n), &t));
     memset(dst, 0x5a, n + 1);
     check_ok(clade_tensor_read(t, dst, n));
-    for (size_t k = 0; k < n; k++) assert_int_equal(dst[k], 0); /* new, or from the pool: zero */
+    for (size_t k = 0; k < n; k++) assert_int_equal(dst[k], 0); /* zero, whether new or pooled */
     for (size_t k = 0; k < n; k++) src[k] = (unsigned char)(k * 7 + n);
     check_ok(clade_tensor_write(t, src, n));
     check_ok(clade_tensor_read(t, dst, n));
@@ -234,7 +234,7 @@ static void stages(void **state) {
   clade__staging_free(NULL);
 }
 
-/* kB of mappings that were given the hint (VmFlags: hg), and kB of pages of 2 MiB. */
+/* kB of mappings with the hint (VmFlags: hg), and kB of huge pages. */
 static bool huge_pages(long *hinted, long *huge) {
   char line[256];
   long size = 0, kb;
@@ -259,7 +259,7 @@ static bool huge_pages_on_request(void) {
   return told && !strstr(word, "[never]");
 }
 
-/* Of a size that malloc takes from the system each time. */
+/* A size for which malloc uses mmap each time. */
 static void lays_huge_pages_under_large_buffers(void **state) {
   (void)state;
   enum { MIB = 48 };

@@ -1,4 +1,4 @@
-/* Two platforms in one process, and finding a device among several. On PoCL and rusticl. */
+/* Two platforms in one process, and selection among several devices. On PoCL and rusticl. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void finds_one_of_several(void **state) {
   clade_device_release(d);
 }
 
-/* A platform without devices is left out, and said to be. */
+/* A platform without devices is skipped and reported. */
 static void tells_what_was_left_out(void **state) {
   (void)state;
   clade_device *d;
@@ -92,7 +92,7 @@ static void refuses_to_split_what_cannot_be(void **state) {
   check_fails(clade_device_split(rusticl, 2, parts), CLADE_UNSUPPORTED, "cannot be split");
 }
 
-/* Groups beyond what the kernel claims, up to what the device has: the quirk that says so must be right. */
+/* Work-groups beyond the kernel's reported limit, up to the device's: verifies the quirk GROUP_LIMIT. */
 static void computes_with_large_groups(void **state) {
   (void)state;
   static const char source[] = "__kernel void turn(__global int *x) {\n"

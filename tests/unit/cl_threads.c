@@ -1,4 +1,4 @@
-/* Devices, buffers and tensors from several threads at once: right results and a balanced budget. On PoCL. */
+/* Devices, buffers and tensors used by several threads: correct results and a balanced budget. On PoCL. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void run_threads(void) {
   assert_null(failed);
 }
 
-/* The device comes and goes with each round: the last release races with the next find. */
+/* The device is opened and closed in each round, so the last release races with the next lookup. */
 static void opens_and_closes(void **state) {
   (void)state;
   run_threads();

@@ -1,4 +1,4 @@
-/* Two devices of one name: messages tell which one they mean, and how to ask for it. */
+/* Two devices with the same name: messages identify each, and how to select it. */
 #include <stdlib.h>
 
 #include <clade/device.h>

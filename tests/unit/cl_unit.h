@@ -1,4 +1,4 @@
-/* What the tests of the OpenCL room share: checks that show the message. */
+/* Shared by the tests of src/cl: checks that print the message. */
 #ifndef CLADE_CL_UNIT_H
 #define CLADE_CL_UNIT_H
 
@@ -20,7 +20,7 @@
       fail_msg("%s: %s: %s", #expression, clade_status_name(check_status), clade_last_error()); \
   } while (0)
 
-/* Fails with this status, and the message holds the words. */
+/* Must fail with this status and a message that contains the words. */
 #define check_fails(expression, status, words)                                                        \
   do {                                                                                                \
     clade_status check_status = (expression);                                                         \

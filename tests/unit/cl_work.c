@@ -1,4 +1,5 @@
-/* Queues, events, programs and kernels: what is enqueued runs, in order, and refusals come before a crash. On PoCL. */
+/* Queues, events, programs and kernels: commands run in order, and invalid launches are refused before they crash.
+ * On PoCL. */
 #include "cl_unit.h"
 
 #include <stdlib.h>
@@ -165,7 +166,7 @@ static void knows_what_fits(void **state) {
   check_fails(clade__kernel_fits(device, &limits, "turn", 1, &many, 0), CLADE_UNSUPPORTED, "turn");
   check_ok(clade__kernel_get_limits(device, eight, &limits));
   assert_int_equal(limits.required[0], 8);
-  /* PoCL 6 tells 0 of arrays in kernels: clGetKernelWorkGroupInfo counts none there. */
+  /* PoCL 6 reports 0: its clGetKernelWorkGroupInfo does not count arrays in kernels. */
   if (!strstr(clade__device_info(device)->platform_version, "PoCL 6"))
     assert_true(limits.local_bytes >= 32 * sizeof(cl_int));
   check_ok(clade__kernel_fits(device, &limits, "eight", 1, &local, 0));

@@ -1,5 +1,5 @@
-/* Communicators, over one that carries bytes between threads: what the calling thread waits for, sums in graphs, ranks
- * that do not answer, and implementations that are refused or fail. */
+/* Communicators over a thread-based transport: blocking calls, sums in graphs, unresponsive ranks, and transports
+ * that are invalid or fail. */
 #include <math.h>
 #include <stdio.h>
 
@@ -33,7 +33,7 @@ static void talking(void **state) {
 enum { N = 33 };
 static float element(int rank, int i) { return ldexpf((float)(1 + (i * 7 + rank * 5) % 11), rank % 3 * 9) + 1e-3f; }
 
-/* In pairs, by another way than the library's. */
+/* Pairwise sum, by an independent method. */
 static float in_pairs(int first, int n, int i) {
   int half = 1;
   if (n == 1) return element(first, i);
@@ -41,8 +41,7 @@ static float in_pairs(int first, int n, int i) {
   return in_pairs(first, half, i) + in_pairs(first + half, n - half, i);
 }
 
-/* Several executions on their way, two values in one sum, one of them without elements, and a kernel before and after.
- */
+/* Overlapping executions, two values in one sum, one of them empty, with kernels before and after. */
 static void *sum(void *user) {
   rank *r = user;
   clade_graph *g;
@@ -82,8 +81,8 @@ static void sums(void **state) {
   }
 }
 
-/* Values of several lengths, one without elements, owned in turn but for the last rank, which owns none where there are
- * others; gathered, each rank has all sums. */
+/* Values of several lengths, one of them empty. All ranks but the last own some; with one rank, it owns all. After
+ * gathering, each rank has all sums. */
 static void *shards(void *user) {
   enum { VALUES = 5 };
   static const int lengths[VALUES] = {3, N, 0, 1, 2};
@@ -136,7 +135,7 @@ static void owned(void **state) {
   for (int n = 1; n <= MOST; n++) run_ranks(n, *state, shards, NULL);
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 static clade_status put(void *user, int to, int tag, const void *data, size_t bytes, void **request) {
   (void)user, (void)to, (void)tag, (void)data, (void)bytes, (void)request;
   return CLADE_IO;

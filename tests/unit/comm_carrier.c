@@ -1,5 +1,5 @@
-/* Sums by the communicator's implementation in place of Clade's: channels, graphs, steps of training, refusals, and
- * ranks that do not join. */
+/* All-reduce by the transport instead of Clade: channels, graphs, training steps, refusals, and ranks that do not
+ * join. */
 #include <math.h>
 #include <sched.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 enum { N = 21 };
 static float element(int rank, int i) { return ldexpf((float)(1 + (i * 7 + rank * 5) % 11), rank % 3 * 9) + 1e-3f; }
 
-/* As add_up does. */
+/* Sums in the order of add_up. */
 static float expected(int ranks, int i) {
   float sum = element(ranks - 1, i);
   for (int r = ranks - 2; r >= 0; r--) sum += element(r, i);
@@ -38,8 +38,7 @@ static bool finish(const rank *r, clade__reduction *c, int channel, int shift) {
   return right;
 }
 
-/* Two channels, whose sums begin in one order on even ranks and in the other one on odd ones; several times, since what
- * a first one left behind is used again. */
+/* Two channels whose sums begin in one order on even ranks and in the other on odd ranks; repeated, to test reuse. */
 static void *sum_by_channels(void *user) {
   rank *r = user;
   clade__reduction *idle = NULL, *both[2];
@@ -68,7 +67,7 @@ static void channels(void **state) {
 }
 
 /* ---- in graphs ---- */
-/* Several executions on their way, two values in one sum, one of them without elements. */
+/* Overlapping executions with two values in one sum, one of them empty. */
 static void *sum_in_graph(void *user) {
   rank *r = user;
   clade_graph *g;
@@ -110,7 +109,7 @@ static void graphs(void **state) {
   }
 }
 
-/* ---- steps of training ---- */
+/* ---- training steps ---- */
 enum { STEPS = 3 };
 
 static clade_status build(clade_comm *comm, clade_reduce_by reduce, clade_shard shard, clade_graph *g) {
@@ -149,7 +148,8 @@ static void *train(void *user) {
              steps(r, CLADE_REDUCE_BY_CARRIER, CLADE_SHARD_NONE, again) &&
              steps(r, CLADE_REDUCE_BY_CARRIER, CLADE_SHARD_OPTIMIZER, shared_out);
   r->right = r->right && !memcmp(by_carrier, again, sizeof again) && !memcmp(by_carrier, shared_out, sizeof again);
-  if (r->size == 2) r->right = r->right && !memcmp(by_carrier, by_clade, sizeof again); /* a + b, whoever adds */
+  /* A + b is the same in either order. */
+  if (r->size == 2) r->right = r->right && !memcmp(by_carrier, by_clade, sizeof again);
   for (int i = 0; i < N && r->right; i++) r->right = fabsf(by_carrier[i] - by_clade[i]) < 1e-5f;
   return NULL;
 }
@@ -158,11 +158,11 @@ static void trainings(void **state) {
   world w;
   for (int n = 2; n <= 4; n++) {
     run_ranks(n, &w, *state, train);
-    assert_int_equal(w.summed, 3 * STEPS); /* of one bucket */
+    assert_int_equal(w.summed, 3 * STEPS); /* one bucket each */
   }
 }
 
-/* One process has nothing to be summed. */
+/* A single process has nothing to sum. */
 static void alone(void **state) {
   clade_graph *g;
   OK(clade_graph_new(&g));
@@ -171,7 +171,7 @@ static void alone(void **state) {
   (void)state;
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static void refuses(clade_comm *comm, clade_dtype compress, clade_reduce_by reduce, clade_shard shard,
                     clade_status status, const char *part) {
   clade_graph *g;
@@ -206,7 +206,7 @@ static void refusals(void **state) {
   refuses_low_rank(comm);
   refuses(NULL, CLADE_F16, by, CLADE_SHARD_NONE, CLADE_INVALID, ".reduce by the carrier with .compress f16");
   clade_comm_release(comm);
-  other.size = offsetof(clade_comm_impl, open_channel); /* of before there were any */
+  other.size = offsetof(clade_comm_impl, open_channel); /* an interface version without channels */
   OK(clade_comm_new(&other, &m, 0, 2, &comm));
   refuses(comm, CLADE_F32, by, CLADE_SHARD_NONE, CLADE_UNSUPPORTED, "threads has no sums of its own");
   clade_comm_release(comm);
@@ -218,7 +218,7 @@ static void refusals(void **state) {
   world_free(&w);
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 static clade_status sum_alone(clade_device *device, clade_comm *comm, int channel) {
   clade_graph *g;
   clade_func *func = NULL;
@@ -239,7 +239,7 @@ static clade_status sum_alone(clade_device *device, clade_comm *comm, int channe
   return status;
 }
 
-/* The others join when this rank has long given up: its memory must still be there. */
+/* Other ranks join long after this rank gave up: its memory must still be valid. */
 static void join_late(world *w) {
   float data[1] = {1}, sum[1];
   for (int i = 1; i < w->size; i++) join(&(member){w, i}, 1, data, sum, 1);

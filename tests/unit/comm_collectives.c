@@ -1,22 +1,22 @@
-/* Collectives without graphs, for numbers of ranks, lengths and owners of any kind: their bits, and what they send. */
+/* Collectives outside of graphs, for all kinds of sizes, lengths and owners: exact results and communication volume. */
 #include <math.h>
 #include <sched.h>
 
 #include "comm_kit.h"
 
-/* Beside sums that were made by another way. */
+/* The job and its reference results. */
 static struct {
   size_t n;
   bool whole;
-  const size_t *ends; /* of slots; NULL: the library's own */
-  float *given[MOST]; /* what each rank has */
+  const size_t *ends; /* of slots; NULL: the default */
+  float *given[MOST]; /* each rank's input */
   float *expected;
   clade_dtype wire;
-  float *rounded[MOST]; /* what travels as `wire` has no expected bits: what each rank got */
+  float *rounded[MOST]; /* each rank's result with a `wire` type, for which no exact reference exists */
 } job;
 enum { LONGEST = 1000003 };
 
-/* Of any magnitude and sign, so that another order of sums has other bits. */
+/* Varying magnitudes and signs, so that a different summation order gives different bits. */
 static float number(int rank, size_t i) {
   const uint32_t mixed = ((uint32_t)i * 2654435761u + (uint32_t)rank * 40503u) ^ ((uint32_t)i >> 7);
   return (float)((int32_t)(mixed % 2000003) - 1000001) * (1.f + (float)(mixed >> 29)) * 1e-3f;
@@ -39,8 +39,7 @@ static bool finish(clade__reduction *c) {
   return true;
 }
 
-/* A reduce-scatter and an all-gather of what it left, or an all-reduce; twice, since what a first one left behind is
- * used again. */
+/* A reduce-scatter followed by an all-gather, or an all-reduce; twice, to test reuse. */
 static bool collect(rank *r, clade__reduction **idle, clade__collective what, float *data) {
   clade__reduction *c;
   const clade__message message = {.what = what, .n = job.n, .ends = job.ends, .whole = job.whole, .wire = job.wire};
@@ -51,7 +50,7 @@ static bool collect(rank *r, clade__reduction **idle, clade__collective what, fl
   float *inside = clade__reduction_data(c);
   if (bytes) memcpy(inside, data, bytes);
   bool right = finish(c);
-  if (what == CLADE__REDUCE_SCATTER) /* what others own is lost */
+  if (what == CLADE__REDUCE_SCATTER) /* other ranks' slots are undefined */
     for (size_t i = 0; i < job.n; i++) data[i] = i >= from && i < to ? inside[i] : NAN;
   if (what != CLADE__REDUCE_SCATTER && bytes) memcpy(data, inside, bytes);
   if (!job.wire) right &= what == CLADE__REDUCE_SCATTER ? same(data, from, to) : same(data, 0, job.n);
@@ -77,7 +76,7 @@ static void *collect_all(void *user) {
   return NULL;
 }
 
-/* Some slots are empty, and those without a rank must be. */
+/* Some slots are empty; those without a rank must be. */
 static void cut(int size, size_t n, size_t *ends) {
   const int slots = clade__schedule_slots(size);
   bool owned[4 * MOST] = {false};
@@ -130,8 +129,8 @@ static void collectives(void **state) {
   job_free();
 }
 
-/* Each rank of a power of two sends 2 (n - 1) / n of the message, however many ranks there are; others at most twice
- * the message. Short messages take a round for each doubling. */
+/* With a power of two of ranks, each sends 2 (n - 1) / n of the message; otherwise at most twice the message. Short
+ * messages take one round per doubling. */
 static void traffic(void **state) {
   uint64_t sent[MOST];
   (void)state;
@@ -155,7 +154,7 @@ static void traffic(void **state) {
   job_free();
 }
 
-/* Each round rounds by half a unit of the largest sum that there can be on the way. */
+/* Each round contributes half a unit of the largest possible partial sum. */
 static void check_rounded(int size, double unit, int rounds) {
   for (size_t i = 0; i < job.n; i++) {
     double most = 0;
@@ -165,13 +164,13 @@ static void check_rounded(int size, double unit, int rounds) {
     float back;
     OK(clade_convert(job.wire, &code, CLADE_F32, &job.rounded[0][i], 1));
     OK(clade_convert(CLADE_F32, &back, job.wire, &code, 1));
-    assert_true(size == 1 || back == job.rounded[0][i]); /* what travels has no more bits */
+    assert_true(size == 1 || back == job.rounded[0][i]); /* results are representable in the wire type */
   }
   for (int rank = 1; rank < size; rank++)
     if (job.n) assert_memory_equal(job.rounded[rank], job.rounded[0], job.n * sizeof(float));
 }
 
-/* All ranks get the same, by half the bytes. */
+/* All ranks get the same result with half the bytes. */
 static void rounded(void **state) {
   static const clade_dtype wires[] = {CLADE_BF16, CLADE_F16};
   static const size_t lengths[] = {0, 1, 1000, 300001};

@@ -1,5 +1,4 @@
-/* Groups of the ranks of a communicator: which messages meet, collectives of several groups at the same time, what is
- * counted and told, and what is refused. */
+/* Groups of ranks: message matching, concurrent collectives of several groups, statistics, messages and refusals. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -22,7 +21,7 @@ static void finish(clade_comm *comm, request *r) {
   assert_true(done);
 }
 
-/* Each message is wanted in another order than it was sent, and all have the same tag. */
+/* Messages with equal tags are received in another order than they were sent. */
 static void exchange(int n, clade_comm **senders, clade_comm **receivers, const int *to, const int *from) {
   enum { ROOM = 8 };
   request gives[ROOM], takes[ROOM];
@@ -40,7 +39,7 @@ static void exchange(int n, clade_comm **senders, clade_comm **receivers, const 
   }
 }
 
-/* Ranks 0 and 3 are both in the job, in a group, in the same group backward, and in a group of a group. */
+/* Ranks 0 and 3 are both in the job, in a group, in the same group reversed, and in a group of a group. */
 static void never_meet(void **state) {
   enum { RANKS = 4 };
   clade_comm *job[RANKS], *a[RANKS], *b[RANKS], *c[RANKS];
@@ -61,7 +60,7 @@ static void never_meet(void **state) {
   exchange(4, from_0, at_3, (int[]){3, 2, 0, 0}, (int[]){0, 0, 2, 1});
   exchange(4, at_3, from_0, (int[]){0, 0, 2, 1}, (int[]){3, 2, 0, 0});
   for (int i = 0; i < RANKS; i++) {
-    clade_comm_release(job[i]); /* groups keep it */
+    clade_comm_release(job[i]); /* groups keep it alive */
     if (i == 1) continue;
     if (i != 2) clade_comm_release(a[i]);
   }
@@ -73,7 +72,7 @@ static void never_meet(void **state) {
   }
 }
 
-/* Each rank is in two of three groups, so that the second one of some is the first one of others. */
+/* Each rank is in two of three groups, so that one rank's second group is another's first. */
 static void in_a_triangle(void **state) {
   enum { RANKS = 3 };
   static const int pairs[RANKS][2] = {{0, 1}, {0, 2}, {1, 2}};
@@ -92,8 +91,8 @@ static void in_a_triangle(void **state) {
   release_all(RANKS, job);
 }
 
-/* ---- a grid of 2 times 3 ranks, whose rows and columns compute at the same time ---- */
-enum { ROWS = 2, COLUMNS = 3, GRID = ROWS * COLUMNS, N = 5000 /* more than travels whole */ };
+/* ---- a grid of 2 times 3 ranks, whose rows and columns compute concurrently ---- */
+enum { ROWS = 2, COLUMNS = 3, GRID = ROWS * COLUMNS, N = 5000 /* longer than messages that are exchanged whole */ };
 
 static float element(int rank, int i) { return (float)(1 + (i * 7 + rank * 5) % 11); }
 
@@ -115,7 +114,7 @@ static place place_of(int rank) {
   return p;
 }
 
-/* A sum, and a reduce-scatter whose sums are gathered. */
+/* A sum, and a reduce-scatter whose results are gathered. */
 static clade_status collect(clade_graph *g, clade_comm *comm, const char *name, clade_val x) {
   char scattered[32];
   const int owner = clade_comm_size(comm) - 1;
@@ -151,7 +150,7 @@ static bool compute(const rank *r, const place *p, clade_comm *row, clade_comm *
   for (int k = 0; k < 3 && right; k++) {
     for (int i = 0; i < N; i++) x[i] = element(r->number, i + k);
     right &= clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket) == CLADE_OK;
-    if (k == 1) continue; /* the third is under way with the second */
+    if (k == 1) continue; /* the third overlaps with the second */
     right = right && check(run, ticket, "row", COLUMNS, p->row, k) && check(run, ticket, "column", ROWS, p->column, k);
     right = right && check(run, ticket, "row:scattered", COLUMNS, p->row, k);
     right = right && check(run, ticket, "column:scattered", ROWS, p->column, k);
@@ -182,7 +181,7 @@ static bool counted(clade_comm *comm, clade_comm_stats *stats) {
   return clade_comm_get_stats(comm, stats) == CLADE_OK;
 }
 
-/* What was counted for a group was counted for the job as well, but what the calling thread exchanged. */
+/* The job's statistics include those of its groups, except for blocking calls. */
 static bool add_up(const rank *r, clade_comm *row, clade_comm *column) {
   clade_comm_stats job, a, b;
   if (!counted(r->comm, &job) || !counted(row, &a) || !counted(column, &b)) return false;
@@ -208,7 +207,7 @@ static void *on_a_grid(void *user) {
 
 static void grid(void **state) { run_ranks(GRID, *state, on_a_grid, NULL); }
 
-/* ---- what fails is told by the job's ranks ---- */
+/* ---- errors name ranks of the job ---- */
 static void failures(void **state) {
   enum { RANKS = 5 };
   clade_comm *job[RANKS], *group[RANKS];
@@ -217,7 +216,7 @@ static void failures(void **state) {
   (void)state;
   OK(clade_comm_new_local(RANKS, job));
   for (int i = 2; i < RANKS; i++) group[i] = split(job[i], 3, (int[]){4, 2, 3});
-  OK(clade_comm_set_timeout(job[4], 0.05)); /* afterwards: it is the group's, too */
+  OK(clade_comm_set_timeout(job[4], 0.05)); /* set later, but valid for the group */
   refused(clade_comm_barrier(group[4]), CLADE_LOST, "rank 2 has not answered rank 4 of 5");
   OK(clade_comm_set_timeout(group[3], 0.05));
   refused(clade_comm_broadcast(job[3], 1, &one, sizeof one), CLADE_LOST, "rank 1 has not answered rank 3 of 5");
@@ -252,7 +251,7 @@ static void refusals(void **state) {
   assert_null(group);
   group = split(job[0], 2, (int[]){0, 2});
   refused(clade__comm_open_channel(group, &number), CLADE_UNSUPPORTED, "local has no sums of its own of these 2 ranks");
-  for (int i = 0; i < 2; i++) { /* of the group, then of the job, which now has no more either */
+  for (int i = 0; i < 2; i++) { /* for the group and the job, whose tags are exhausted too */
     clade_comm *comm = i ? job[0] : group;
     refused(clade__comm_reserve(comm, 1 << 16, &number), CLADE_OVERFLOW, "65535 in all");
     OK(clade__comm_reserve(comm, 65535, &number));

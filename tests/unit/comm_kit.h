@@ -1,4 +1,4 @@
-/* Ranks that are threads of one process, for the tests of communicators. */
+/* Ranks as threads of one process, for the tests of communicators. */
 #ifndef COMM_KIT_H
 #define COMM_KIT_H
 
@@ -21,7 +21,7 @@ static inline void release_all(int size, clade_comm **comms) {
   for (int i = 0; i < size; i++) clade_comm_release(comms[i]);
 }
 
-/* `sent`: the bytes of graphs' values and of collectives that each rank sent; NULL is fine. */
+/* `sent`: bytes that each rank sent for graph values and collectives, or NULL. */
 static inline void run_ranks(int size, clade_device *device, void *(*fn)(void *), uint64_t sent[MOST]) {
   rank all[MOST];
   clade_comm *comms[MOST];

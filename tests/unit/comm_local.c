@@ -1,4 +1,4 @@
-/* Ranks that are threads of one process: which messages meet, and what one rank's end means to the others. */
+/* Ranks as threads of one process: message matching, and the effect of an abort on other ranks. */
 #include <time.h>
 
 #include <clade/ops.h>
@@ -26,10 +26,10 @@ static bool is_done(clade_comm *comm, request *r) {
   return done;
 }
 
-/* By sender, receiver and tag, and among these in the order in which they were sent, whoever comes first. */
+/* By sender, receiver and tag, and in order of sending among equal ones, whichever side comes first. */
 static void meeting(void **state) {
   enum { SENT = 4 };
-  static const int tags[SENT] = {5, 6, 5, 5}, order[SENT] = {0, 2, 3, 1}; /* order: in which they are wanted */
+  static const int tags[SENT] = {5, 6, 5, 5}, order[SENT] = {0, 2, 3, 1}; /* order: of the receives */
   (void)state;
   for (int first = 0; first < 2; first++) {
     clade_comm *comms[RANKS];
@@ -37,7 +37,7 @@ static void meeting(void **state) {
     const int data[SENT] = {10, 11, 12, 13}, zero = 0;
     int got[SENT] = {0}, none = 0;
     OK(clade_comm_new_local(RANKS, comms));
-    other = wanted(comms[1], 2, 5, &none, sizeof none); /* of another rank */
+    other = wanted(comms[1], 2, 5, &none, sizeof none); /* from another rank */
     for (int part = 0; part < 2; part++)
       for (int i = 0; i < SENT; i++)
         if (part == first)
@@ -50,7 +50,7 @@ static void meeting(void **state) {
       assert_int_equal(got[i], data[order[i]]);
     }
     assert_false(is_done(comms[1], &other));
-    clade__comm_cancel(comms[1], &other); /* so that what comes later goes to the next one */
+    clade__comm_cancel(comms[1], &other); /* so that a later message matches the next receive */
     request later = sent(comms[2], 1, 5, &zero, sizeof zero), last = wanted(comms[1], 2, 5, got, sizeof *got);
     assert_true(is_done(comms[2], &later) && is_done(comms[1], &last));
     assert_int_equal(got[0], 0);
@@ -61,7 +61,7 @@ static void meeting(void **state) {
   }
 }
 
-/* More than there is room for at first. */
+/* More messages than preallocated. */
 static void many(void **state) {
   enum { MANY = 1000 };
   static request gives[MANY], takes[MANY];
@@ -100,7 +100,7 @@ static void refusals(void **state) {
   refused(clade_comm_new_local(1, NULL), CLADE_INVALID, "no place");
 }
 
-/* ---- one rank ends all ---- */
+/* ---- abort by a rank ---- */
 static void ends(void **state) {
   clade_comm *comms[RANKS];
   int data = 1, got = 0;
@@ -111,8 +111,8 @@ static void ends(void **state) {
   request give = sent(comms[0], 2, 5, &data, sizeof data), take = wanted(comms[2], 0, 5, &got, sizeof got);
   request waits = wanted(comms[0], 1, 5, &got, sizeof got);
   clade_comm_abort(comms[1]);
-  clade_comm_abort_with(comms[2], 75);                               /* the first one is told of */
-  assert_true(is_done(comms[0], &give) && is_done(comms[2], &take)); /* what was done stays done */
+  clade_comm_abort_with(comms[2], 75);                               /* the first abort is reported */
+  assert_true(is_done(comms[0], &give) && is_done(comms[2], &take)); /* completed requests stay completed */
   refused(clade__comm_test(comms[0], &waits, &done), CLADE_CANCELED, "at rank 0: rank 1 has ended all ranks");
   assert_null(waits);
   refused(clade__comm_send(comms[0], 2, 5, &data, sizeof data, &none), CLADE_CANCELED,
@@ -121,7 +121,7 @@ static void ends(void **state) {
   release_all(RANKS, comms);
 }
 
-/* A sum in a graph that waits for a rank that never comes. */
+/* A sum in a graph that waits for an absent rank. */
 static void *sum(void *user) {
   rank *r = user;
   clade_graph *g;

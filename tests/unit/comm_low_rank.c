@@ -1,5 +1,5 @@
-/* Gradients that travel as thin matrices: columns that become orthonormal, and steps of ranks beside PowerSGD as its
- * paper has it, in double. */
+/* Gradient compression by low-rank matrices: orthonormalization of columns, and training steps of several ranks
+ * against PowerSGD as published, in double. */
 #include <math.h>
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static void check_orthonormal(const float *x, int rows) {
     }
 }
 
-/* How far column k is from what the columns of the result span. */
+/* Distance of column k from the span of the result's columns. */
 static double outside(const float *basis, const float *x, int k, int rows) {
   double rest[64], square = 0;
   for (int row = 0; row < rows; row++) rest[row] = (double)x[row * COLUMNS + k];
@@ -42,7 +42,7 @@ static float column_value(int kind, int row, int k) {
   case HUGE_ONES: return 1e37f * plain;
   case DEPENDENT: return (float)(k + 1) * sinf((float)row + 1);
   case NEARLY: return sinf((float)row + 1) + 1e-3f * plain;
-  case UNITS: return row == 0; /* what stands in for a column must be none of those before it */
+  case UNITS: return row == 0; /* a replacement column must differ from all previous ones */
   case ZERO: return 0;
   default: return plain;
   }
@@ -62,7 +62,7 @@ static void columns(void **state) {
     }
 }
 
-/* A loss that is no number has to be found, and is not covered up. */
+/* A non-finite loss must stay visible. */
 static void no_number(void **state) {
   float x[8 * COLUMNS];
   (void)state;
@@ -148,7 +148,7 @@ static bool train(const rank *r, clade_run *run, clade_vars *vars) {
   return right;
 }
 
-/* A parameter of three dimensions, and one that is too small to be approximated. */
+/* A parameter with three dimensions, and one too small for compression. */
 static void *steps(void *user) {
   rank *r = user;
   clade_graph *g;

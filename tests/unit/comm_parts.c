@@ -1,5 +1,5 @@
-/* Values that move between ranks that compute parts of one model, forward and backward, beside plain C: along each
- * axis, by uneven cuts, empty parts among them, and in each type. */
+/* Communication ops of tensor parallelism, forward and backward, against plain C: along each axis, with uneven and
+ * empty slices, in each type. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,11 +18,11 @@ static struct {
   clade_shape shape; /* of the whole value */
   int axis;
   int64_t cuts[MOST_RANKS + 1];
-  double tolerance; /* 0: to the bit */
+  double tolerance; /* 0: exact */
 } job;
 
-/* Of the whole value that a rank has, or of the whole gradient that comes to it: whole numbers, that add up exactly in
- * 16 bits. Where ranks have the same one, that is rank 0's. */
+/* Element of a rank's whole value, or of its result's gradient: small integers whose sums are exact in 16 bits.
+ * Replicated values are those of rank 0. */
 static float element(int rank, int64_t i, bool gradient) {
   return (float)((i * 7 + rank * 5 + (gradient ? 3 : 0)) % 13) - 6;
 }
@@ -39,14 +39,14 @@ static int64_t elements(const clade_shape *shape) {
   return n;
 }
 
-/* The shape of a rank's part; of all of it for -1. */
+/* The shape of a rank's slice; -1: of the whole. */
 static clade_shape shape_of(int rank) {
   clade_shape shape = job.shape;
   if (rank >= 0) shape.dim[job.axis] = job.cuts[rank + 1] - job.cuts[rank];
   return shape;
 }
 
-/* Where element i of a rank's part lies in the whole value; of all of it for -1. */
+/* Index in the whole value of element i of a rank's slice; -1: of the whole. */
 static int64_t in_whole(int rank, int64_t i) {
   int64_t inner = 1;
   if (rank < 0) return i;
@@ -56,14 +56,14 @@ static int64_t in_whole(int rank, int64_t i) {
   return (row * whole + job.cuts[rank] + place) * inner + i % inner;
 }
 
-/* What each move takes and gives: a part or all of it, and what is in it. */
-typedef enum content { SAME /* rank 0's, on all ranks */, OWN, TOTAL } content;
+/* Operand and result of each op: whole or a slice, and their contents. */
+typedef enum content { SAME /* that of rank 0, on all ranks */, OWN, TOTAL } content;
 typedef struct side {
   bool part;
   content content;
 } side;
 static const struct {
-  side in, out, gradient_in, gradient_out; /* gradient_in: what comes to the result */
+  side in, out, gradient_in, gradient_out; /* gradient_in: gradient of the result */
 } rules[MOVES] = {
     [SHARE] = {{false, SAME}, {false, SAME}, {false, OWN}, {false, TOTAL}},
     [SUM] = {{false, OWN}, {false, TOTAL}, {false, SAME}, {false, SAME}},
@@ -80,7 +80,7 @@ static float expected(const rank *r, side s, int64_t i, bool gradient) {
 
 static clade_shape shape_at(const rank *r, side s) { return shape_of(s.part ? r->number : -1); }
 
-/* ---- the graph ---- */
+/* ---- graph ---- */
 static clade_val moved(clade_graph *g, const rank *r, clade_val x) {
   switch (job.move) {
   case SHARE: return clade__comm_share(g, r->comm, job.wire, x);
@@ -92,7 +92,7 @@ static clade_val moved(clade_graph *g, const rank *r, clade_val x) {
   }
 }
 
-/* y is the move of x, and dx its gradient for dy; both are outputs in f32. */
+/* y is the result for x, and dx its gradient for dy; both are outputs in f32. */
 static clade_status build(const rank *r, clade_graph *g, bool derived) {
   clade_val dx;
   const clade_val x = clade_input(g, "x", job.type, shape_at(r, rules[job.move].in));
@@ -166,7 +166,7 @@ static void *move_it(void *user) {
   return NULL;
 }
 
-/* Rank 1 has none of the axis, where there are others; the last has most. */
+/* Rank 1 has an empty slice unless it is alone; the last rank has the largest. */
 static void cut(int size) {
   const int64_t n = job.shape.dim[job.axis];
   for (int i = 0; i < size; i++) job.cuts[i] = i < 2 ? CLADE_MIN(n, (int64_t)i) : CLADE_MIN(n, (int64_t)i - 1);
@@ -185,7 +185,7 @@ static void each_axis(void **state) {
   for (int size = 1; size <= 4; size++) {
     job.shape = CLADE_SHAPE(3, 5, 2);
     for (int axis = 0; axis < 3; axis++) along(axis, size, *state);
-    job.shape = CLADE_SHAPE(7); /* a vector, with one element in the way of even parts */
+    job.shape = CLADE_SHAPE(7); /* a vector whose length is not divisible */
     along(0, size, *state);
   }
 }
@@ -197,7 +197,7 @@ static void nothing(void **state) {
   for (int axis = 0; axis < 2; axis++) along(axis, 3, *state);
 }
 
-/* More than a piece, and than what travels whole. */
+/* Longer than a piece and than messages exchanged whole. */
 static void much(void **state) {
   job.type = job.wire = CLADE_F32;
   job.tolerance = 0;
@@ -220,7 +220,7 @@ static void types(void **state) {
   }
 }
 
-/* ---- sums in pairs, as all others ---- */
+/* ---- pairwise sums, like all others ---- */
 static float rough(int rank, int i) { return ldexpf((float)(1 + (i * 7 + rank * 5) % 11), rank % 3 * 9) + 1e-3f; }
 
 static void *sum_both_ways(void *user) {
@@ -258,8 +258,8 @@ static void bits(void **state) {
   for (int size = 1; size <= MOST_RANKS; size++) run_ranks(size, *state, sum_both_ways, NULL);
 }
 
-/* ---- a layer in parts: two products whose inner axis is shared out, beside the whole layer; with a batch whose size
- * is not known when it is built, in f32 and in bf16 ---- */
+/* ---- a layer in slices: two products whose inner axis is split, against the whole layer; with a symbolic batch
+ * size, in f32 and in bf16 ---- */
 enum { ROWS = 4, WIDTH = 6, INNER = 8 };
 
 static clade_val feed_forward(clade_graph *g, clade_comm *comm, clade_val x, clade_val up, clade_val down, bool parts) {
@@ -273,7 +273,7 @@ static clade_val feed_forward(clade_graph *g, clade_comm *comm, clade_val x, cla
   return parts ? clade__comm_sum(g, comm, CLADE_F32, y) : y;
 }
 
-/* Both ways, with the gradients of what goes in. */
+/* Both ways of splitting, with the gradients of the inputs. */
 static clade_status build_layers(clade_graph *g, clade_comm *comm) {
   static const char *const names[][4] = {{"y0", "x0", "u0", "d0"}, {"y1", "x1", "u1", "d1"}};
   clade_val dx[3];
@@ -337,7 +337,7 @@ static void layers(void **state) {
   }
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static void refuse(clade_comm *comm, move what, clade_dtype type, clade_dtype wire, int axis, const int64_t *cuts,
                    clade_status status, const char *words) {
   clade_graph *g = graph_new();

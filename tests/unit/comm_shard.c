@@ -1,4 +1,4 @@
-/* Parameters that ranks share out: who owns which, and steps of training beside those of ranks that have all. */
+/* Parameters distributed among ranks: ownership, and training steps compared with ranks that have all parameters. */
 #include <math.h>
 
 #include <clade/ops.h>
@@ -7,7 +7,7 @@
 #include "comm_kit.h"
 #include "train/task.h"
 
-/* Parameters of a residual network: many small ones, and layers of which each has four times the one before. */
+/* Parameters of a residual network: many small ones, and layers that quadruple in size. */
 static void owners(void **state) {
   enum { PARAMETERS = 60 };
   size_t bytes[PARAMETERS], whole = 0, largest = 0;
@@ -34,7 +34,7 @@ static void owners(void **state) {
 enum { WEIGHTS = 3 };
 static const int weights[WEIGHTS] = {5, 2, 4};
 
-/* A loss of three parameters, and steps of Adam with an average; what comes of them, and how many moments there are. */
+/* Steps of Adam with an average on three parameters; returns the results and the number of moments. */
 static bool steps(rank *r, clade_shard shard, double clip_norm, float out[WEIGHTS][5], int *moments) {
   clade_graph *g;
   clade_func *func = NULL;
@@ -70,7 +70,7 @@ static bool steps(rank *r, clade_shard shard, double clip_norm, float out[WEIGHT
   return right;
 }
 
-/* Two moments and an average of each parameter, which are the rank's own: with more ranks than parameters, of none. */
+/* Two moments and an average for each of the rank's own parameters; with more ranks than parameters, some have none. */
 static void *train(void *user) {
   rank *r = user;
   const int kinds = 3, own = r->size > WEIGHTS ? r->number < WEIGHTS : 1 + r->number;

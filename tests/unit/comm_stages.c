@@ -1,5 +1,5 @@
-/* Values that one rank sends and another one receives: chains with several executions under way, what begins while a
- * receive waits, ranks that never answer, and allocations that fail here and in the moves of parts. */
+/* Messages between stages: chains with overlapping executions, progress beside a waiting receive, unresponsive
+ * ranks, and failing allocations here and in comm_parts. */
 #include <stdio.h>
 #include <time.h>
 
@@ -9,13 +9,13 @@
 #include "comm_kit.h"
 #include "memory_kit.h"
 
-/* ---- a chain of three ranks: each adds its share and hands on, and the first gets it back ---- */
-enum { CHAIN = 3, LONGEST = 700001 /* more pieces than are on their way at once */ };
+/* ---- a chain of three ranks: each adds its value and passes the sum on, back to the first ---- */
+enum { CHAIN = 3, LONGEST = 700001 /* more pieces than the window */ };
 
 static struct {
   int64_t n;
   int slots;
-  bool in_a_group; /* whose order is another one */
+  bool in_a_group; /* with ranks in another order */
   pthread_barrier_t all;
 } job;
 
@@ -34,7 +34,7 @@ static clade_status build_chain(clade_graph *g, clade_comm *comm) {
 
 static float given(int rank, int execution, int64_t i) { return (float)((i * 7 + execution * 3 + rank * 5) % 1001); }
 
-/* What reaches a rank: the sum of what those before it gave, all of them for the first. */
+/* Value received by a rank: the sum of the preceding ranks' values; for the first, of all. */
 static float reaches(int rank, int execution, int64_t i) {
   float sum = 0;
   for (int r = 0; r < (rank ? rank : CHAIN); r++) sum += given(r, execution, i);
@@ -52,7 +52,7 @@ static bool check_chain(clade_run *run, int rank, int execution, float *y, clade
   return right;
 }
 
-/* Reads lag behind by as many executions as there are slots, so that receives of the next ones are under way. */
+/* Reads lag behind by the number of slots, so that receives of the next executions are active. */
 static bool run_chain(clade_run *run, int rank, int executions, float *data) {
   clade_ticket ticket[32];
   bool right = executions <= 32;
@@ -66,7 +66,7 @@ static bool run_chain(clade_run *run, int rank, int executions, float *data) {
 
 static void meet(void) { pthread_barrier_wait(&job.all); }
 
-/* The job's rank 1 is the group's first one. */
+/* The job's rank 1 is the group's first. */
 static clade_comm *chain_of(const rank *r) {
   clade_comm *comm = NULL;
   if (!job.in_a_group) return clade_comm_retain(r->comm);
@@ -76,7 +76,7 @@ static clade_comm *chain_of(const rank *r) {
 
 static void *hand_on(void *user) {
   enum { WARM = 4 };
-  const int executions = job.n < LONGEST ? 20 : 5; /* more than a message has tags */
+  const int executions = job.n < LONGEST ? 20 : 5; /* more than the tags of a message */
   rank *r = user;
   clade_graph *g = NULL;
   clade_func *func = NULL;
@@ -96,9 +96,9 @@ static void *hand_on(void *user) {
   right &= atomic_load(&allocations) == before; /* of all ranks */
   meet();
   clade_comm_stats stats = {.size = sizeof stats}, later = stats;
-  clade_run_free(run); /* what was sent has arrived */
+  clade_run_free(run); /* waits for sent messages to arrive */
   right = right && clade_comm_get_stats(comm, &stats) == CLADE_OK && clade_comm_get_stats(comm, &later) == CLADE_OK;
-  right &= stats.busy_seconds > 0 && later.busy_seconds == stats.busy_seconds; /* nothing is under way */
+  right &= stats.busy_seconds > 0 && later.busy_seconds == stats.busy_seconds; /* idle */
   right &= stats.sent_bytes == (size_t)(WARM + executions) * (size_t)job.n * sizeof *data;
   right &= stats.received_bytes == stats.sent_bytes;
   clade_func_release(func);
@@ -122,7 +122,7 @@ static void chains(void **state) {
   pthread_barrier_destroy(&job.all);
 }
 
-/* ---- a receive that waits holds up nothing behind it: rank 0 wants an answer before it asks ---- */
+/* ---- a waiting receive blocks nothing: rank 0 posts a receive before it sends the request ---- */
 static void *ask(void *user) {
   rank *r = user;
   const clade_type type = {.dtype = CLADE_I32, .shape = CLADE_SHAPE(2)};
@@ -152,7 +152,7 @@ static void *ask(void *user) {
 
 static void nothing_waits_behind(void **state) { run_ranks(2, *state, ask, NULL); }
 
-/* ---- two messages that are wanted in another order than they are sent ---- */
+/* ---- two messages received in the reverse order ---- */
 static void *cross(void *user) {
   rank *r = user;
   const clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(3)};
@@ -188,14 +188,14 @@ static void *cross(void *user) {
 
 static void in_another_order(void **state) { run_ranks(2, *state, cross, NULL); }
 
-/* ---- ranks that never answer ---- */
+/* ---- unresponsive ranks ---- */
 typedef struct waiting {
   clade_func *func;
   clade_run *run;
   clade_ticket ticket;
 } waiting;
 
-/* Rank 0 of `comm` sends to, or wants from, rank 1, or joins parts with it. */
+/* Rank 0 of `comm` sends to or receives from rank 1, or joins slices with it. */
 typedef enum way { SENDS, RECEIVES, JOINS, WAYS } way;
 static void start(clade_comm *comm, clade_device *device, way how, waiting *w) {
   const clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(4)};
@@ -221,7 +221,7 @@ static void stop(waiting *w) {
 
 static void pause_for(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
 
-/* Ranks 2 and 1 of three are ranks 0 and 1 of the group, and messages tell those of the job. */
+/* Ranks 2 and 1 of three are ranks 0 and 1 of the group; messages name the job's ranks. */
 static void silence(void **state) {
   for (way how = 0; how < WAYS; how++) {
     clade_comm *comms[3], *group;
@@ -237,7 +237,7 @@ static void silence(void **state) {
   }
 }
 
-/* Nobody waits at rank 0 any more for what rank 1 does now. */
+/* Rank 0's request was canceled: the matching one of rank 1 must not complete. */
 static void assert_gone(clade_comm *rank_1, way how) {
   float x[4] = {0};
   void *request;
@@ -256,7 +256,7 @@ static void cancellation(void **state) {
     waiting w;
     OK(clade_comm_new_local(2, comms));
     start(comms[0], *state, how, &w);
-    pause_for(20); /* it has begun, or not */
+    pause_for(20); /* started or not */
     OK(clade_cancel(w.run));
     refused(clade_wait(w.run, w.ticket), CLADE_CANCELED, "cancel");
     assert_gone(comms[1], how);
@@ -279,7 +279,7 @@ static void ends(void **state) {
   }
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static void refuse_both(clade_comm *comm, int peer, int number, const clade_type *type, clade_status status,
                         const char *words) {
   for (int receives = !type; receives < 2; receives++) {
@@ -312,7 +312,7 @@ static void refusals(void **state) {
   release_all(2, comms);
 }
 
-/* ---- allocations that fail: both ranks on this thread ---- */
+/* ---- failing allocations, with both ranks on one thread ---- */
 static clade_status build_both(clade_graph *g, clade_comm *comm) {
   const clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(4)};
   const int64_t cuts[] = {0, 1, 4};
@@ -361,7 +361,7 @@ static clade_status execute_pair(pair *p) {
   return CLADE_OK;
 }
 
-/* Where one rank fails the other one waits for it for as long as the argument says. */
+/* If one rank fails, the other waits for it until the timeout. */
 static clade_status whole(const void *timeout, clade_device *device) {
   pair p = {0};
   clade_status status = make_pair(&p, *(const double *)timeout, device);
@@ -384,7 +384,7 @@ static clade_status whole(const void *timeout, clade_device *device) {
 
 static void out_of_memory(void **state) {
   const double usual = 60, brief = 0.03;
-  OK(whole(&usual, *state)); /* what a device keeps is there */
+  OK(whole(&usual, *state)); /* warm up the device's caches */
   assert_true(fail_allocations(whole, &brief, *state, 1) > 50);
 }
 

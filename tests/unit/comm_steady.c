@@ -1,5 +1,5 @@
-/* Steps of ranks that are threads allocate nothing after the second one, whatever travels between them; tests/mpi has
- * the same for ranks of MPI. */
+/* Training steps of thread ranks allocate nothing after the second one, for all kinds of communication; tests/mpi
+ * has the same for MPI. */
 #include "comm_kit.h"
 #include "steady_kit.h"
 

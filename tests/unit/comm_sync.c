@@ -1,4 +1,4 @@
-/* Batch normalization over ranks, which have parts of a batch, beside one that has all of it. */
+/* Batch normalization synchronized over ranks, against one rank with the whole batch. */
 #include <math.h>
 
 #include <clade/nn.h>
@@ -14,7 +14,7 @@ typedef struct outcome {
 
 static float value(int i) { return 3 + 2 * sinf(1.7f * (float)i) + 0.01f * (float)(i % 7); }
 
-/* Rows from `first` on of a loss sum(y y (i + 1)), and its derivatives. */
+/* A loss sum(y y (i + 1)) over rows from `first` on, and its derivatives. */
 static bool norm(const rank *r, clade_comm *comm, int first, int rows, outcome *out) {
   clade_graph *g;
   clade_func *func = NULL;
@@ -33,7 +33,7 @@ static bool norm(const rank *r, clade_comm *comm, int first, int rows, outcome *
   clade_graph_sync(g, comm);
   clade_val in = clade_input(g, "x", CLADE_F32, shape), by = clade_input(g, "factor", CLADE_F32, shape);
   clade_val y = clade_nn_batch_norm(g, "bn", in), loss = clade_sum(g, clade_mul(g, clade_mul(g, y, y), by));
-  clade_graph_share(g, 1); /* finds the layer's weight */
+  clade_graph_share(g, 1); /* reuses the layer's weight */
   clade_val xs[] = {in, clade_parameter(g, "bn.weight", CLADE_F32, CLADE_SHAPE(CHANNELS), (clade_initial){0})}, ds[2];
   right &= clade_gradients(g, loss, (clade_val){0}, 2, xs, ds) == CLADE_OK;
   clade_output(g, "y", y);
@@ -62,7 +62,7 @@ static bool near(const float *found, const float *want, int n) {
   return true;
 }
 
-/* Rank r has r + 1 rows. Of the weight's derivative it has its part. */
+/* Rank r has r + 1 rows, and its part of the weight's gradient. */
 static float weights[MOST][CHANNELS];
 static void *part(void *user) {
   rank *r = user;

@@ -1,20 +1,18 @@
-/* Collectives of graphs by type: sums of 16 bits and of whole numbers, gathered values of any type, and what is
- * refused.
- */
+/* Collectives in graphs by type: sums of 16-bit floats and integers, gathers of any type, and refusals. */
 #include <stdio.h>
 
 #include <clade/ops.h>
 
 #include "comm_kit.h"
 
-enum { SHORT = 3, LONG = 300001 /* several pieces of all types */ };
+enum { SHORT = 3, LONG = 300001 /* several pieces for all types */ };
 
 static struct {
   clade_dtype type;
   int64_t n;
 } job;
 
-/* Whole numbers, that fit into 8 bits for up to MOST ranks. */
+/* Integers whose sums over up to MOST ranks fit into 8 bits. */
 static int value(int rank, int64_t i) { return (int)((i * 7 + rank * 5) % 13) - (job.type == CLADE_U8 ? 0 : 6); }
 
 static int total(int size, int64_t i) {
@@ -34,8 +32,7 @@ static bool fill(void *data, int rank) {
   return right;
 }
 
-/* An all-reduce, or a reduce-scatter and an all-gather of what is the last rank's, of one value and of one without
- * elements. */
+/* An all-reduce, or a reduce-scatter to the last rank and an all-gather, of one value and an empty one. */
 static clade_status build(const rank *r, clade_graph *g, bool scattered) {
   const int owners[] = {r->size - 1, 0};
   const clade_val x[] = {clade_input(g, "x", job.type, CLADE_SHAPE(job.n)),
@@ -56,7 +53,7 @@ typedef struct result {
   size_t bytes;
 } result;
 
-/* Compiles and executes the graph once, and reads what is asked for. */
+/* Compiles and executes the graph once and reads the results. */
 static bool execute(const rank *r, clade_graph *g, int n, const clade_feed *feeds, int n_results,
                     const result *results) {
   clade_func *func = NULL;
@@ -105,7 +102,7 @@ static void by_type(void **state) {
     }
 }
 
-/* Sums of whole numbers beyond their range are those of two's complement, on all ranks. */
+/* Integer sums wrap around in two's complement on all ranks. */
 static void *overflow(void *user) {
   rank *r = user;
   clade_graph *g;
@@ -123,7 +120,7 @@ static void *overflow(void *user) {
 
 static void beyond(void **state) { run_ranks(2, *state, overflow, NULL); }
 
-/* Each rank has one byte and one truth of its own, and gets those of the other. */
+/* Each rank owns one byte and one bool, and gets the other's. */
 static void *gather(void *user) {
   rank *r = user;
   clade_graph *g;
@@ -145,7 +142,7 @@ static void *gather(void *user) {
 
 static void gathered(void **state) { run_ranks(2, *state, gather, NULL); }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static void refuse(clade_comm *comm, clade_dtype first, clade_dtype second, clade_dtype wire, const char *words) {
   clade_graph *g;
   OK(clade_graph_new(&g));

@@ -1,4 +1,4 @@
-/* A carrier between threads that has sums of its own, for the tests of such. */
+/* A thread-based transport with its own all-reduce, for tests of such transports. */
 #ifndef COMM_WORLD_H
 #define COMM_WORLD_H
 
@@ -7,19 +7,18 @@
 #include "comm/comm.h"
 #include "plan_kit.h"
 
-/* ---- a world of threads: a message lies at its sender's, where it may not change, until the sender looks after it
- * ---- */
+/* ---- ranks as threads: a message stays in the sender's memory, unchanged, until the sender tests its request ---- */
 enum { MOST = 9, MOST_CHANNELS = 8 };
 
 typedef struct request {
-  struct request *next, *peer; /* next: of those without a peer, a message for a receiver */
+  struct request *next, *peer; /* next: in the list of unmatched messages */
   int from, to, tag;
   void *data;
   size_t bytes;
   bool receives, done;
 } request;
 
-/* By the world itself, of a channel: the number-th of each rank. It ends when all have joined. */
+/* The number-th all-reduce of a channel, done when all ranks have joined. */
 typedef struct joint_sum {
   struct joint_sum *next;
   int channel, number, joined, seen;
@@ -33,11 +32,11 @@ typedef struct world {
   request *first, **last;
   int sent, aborted;
   size_t bytes[MOST]; /* sent by each rank */
-  bool fails;         /* all that is sent from now on */
+  bool fails;         /* all later sends fail */
   int size;
   joint_sum *sums;
   int begun[MOST][MOST_CHANNELS], opened[MOST], summed, canceled, closed;
-  bool at_once; /* channels are opened without a look at others */
+  bool at_once; /* channels open without waiting for other ranks */
 } world;
 
 typedef struct member {
@@ -51,7 +50,7 @@ static inline void unlink_request(world *w, request **at) {
   if (w->last == &one->next) w->last = at;
 }
 
-/* Joined with the first that it belongs to. */
+/* Matched with the first fitting request. */
 static inline request *post(world *w, request given) {
   request *r = malloc(sizeof *r);
   assert_non_null(r);
@@ -91,14 +90,14 @@ static inline clade_status want(void *user, int from, int tag, void *data, size_
   return CLADE_OK;
 }
 
-/* ---- its own sums ---- */
+/* ---- all-reduce ---- */
 static inline joint_sum **find_sum(world *w, const void *given) {
   joint_sum **at = &w->sums;
   while (*at && *at != given) at = &(*at)->next;
   return at;
 }
 
-/* From the last rank to the first: no order of Clade's. */
+/* From the last rank to the first, unlike Clade's order. */
 static inline void add_up(joint_sum *s, int ranks) {
   for (size_t i = 0; i < s->n; i++) {
     float sum = s->data[ranks - 1][i];
@@ -127,7 +126,7 @@ static inline joint_sum *join(const member *m, int channel, const float *data, f
   return s;
 }
 
-/* 0 is of those that open others. */
+/* 0 is the channel for opening others. */
 static inline clade_status new_channel(void *user, void **channel, void **out) {
   const member *m = user;
   const int number = ++m->world->opened[m->rank];
@@ -150,7 +149,7 @@ static inline clade_status sum_of_all(void *user, void *channel, const float *da
   return CLADE_OK;
 }
 
-/* false: it is no sum. */
+/* false: not an all-reduce */
 static inline bool look_at_sum(world *w, const void *given, bool *done) {
   joint_sum **at = find_sum(w, given), *s = *at;
   if (!s) return false;
@@ -184,7 +183,7 @@ static inline clade_status look(void *user, void *given, bool *done) {
 static inline void drop(void *user, void *given) {
   member *m = user;
   pthread_mutex_lock(&m->world->lock);
-  if (*find_sum(m->world, given)) { /* the others may have joined it */
+  if (*find_sum(m->world, given)) { /* other ranks may have joined it */
     m->world->canceled++;
     pthread_mutex_unlock(&m->world->lock);
     return;
@@ -220,7 +219,7 @@ static inline void world_new(world *w) {
 }
 
 static inline void world_free(world *w) {
-  assert_null(w->first); /* nothing was sent that nobody wanted */
+  assert_null(w->first); /* every message was received */
   for (joint_sum *next; w->sums; w->sums = next) {
     next = w->sums->next;
     free(w->sums);

@@ -1,4 +1,4 @@
-/* The cycle model: published figures within its range, the array of fpga/rtl to the cycle, and its formulas by hand. */
+/* The cycle model: published measurements within its range, the array of fpga/rtl exactly, and its formulas by hand. */
 #include "cycles_kit.h"
 #include "model/array.h"
 
@@ -31,8 +31,8 @@ static cycles_estimate of(const cycles_device *d, const cycles_work *works, size
     .kind = CYCLES_CONV, .conv = { __VA_ARGS__ } \
   }
 
-/* ---- published figures ---- */
-/* 16 images at once: batch, groups, channels, height, width, filters, height and width of the result, kernel. */
+/* ---- published measurements ---- */
+/* 16 images: batch, groups, channels, height, width, filters, height and width of the result, kernel. */
 #define LAYER(groups, channels, size, filters, out, kernel) \
   CONV(16, groups, channels, size, size, filters, out, out, kernel, kernel, 1, 1, 0, 0)
 static const cycles_work alexnet[] = {LAYER(1, 3, 227, 96, 55, 11),  LAYER(2, 96, 27, 256, 27, 5),
@@ -55,7 +55,7 @@ static const struct {
   const char *device;
   const cycles_work *works;
   size_t n;
-  double milliseconds, gflops; /* of an image; of a product */
+  double milliseconds, gflops; /* per image; of a product */
 } published[] = {{"pipecnn-stratix5", alexnet, CLADE_COUNT(alexnet), 15, 0},
                  {"pipecnn-stratix5", vgg16, CLADE_COUNT(vgg16), 254, 0},
                  {"pipecnn-arria10", alexnet, CLADE_COUNT(alexnet), 5, 0},
@@ -77,14 +77,14 @@ static void published_figures(void **state) {
                   published[i].device, seconds, e.low, e.high, e.flops / e.high / 1e9, e.flops / e.low / 1e9,
                   cycles_peak_gflops(&d));
     assert_true(e.low <= seconds && seconds <= e.high);
-    assert_true(e.high < 2 * e.low); /* the range says something */
+    assert_true(e.high < 2 * e.low); /* the range is narrow enough to be useful */
     assert_int_equal(e.bound, CYCLES_COMPUTE);
     assert_string_equal(cycles_evidence(&d), "modeled(routed)");
     cycles_device_free(&d);
   }
 }
 
-/* ---- the array ---- */
+/* ---- array ---- */
 static void array_to_the_cycle(void **state) {
   (void)state;
   static const int64_t sizes[] = {0, 1, 2, 7, 8, 9, 31, 64, 65, 300},
@@ -119,12 +119,12 @@ static void array_to_the_cycle(void **state) {
   cycles_device_free(&board);
 }
 
-/* ---- the grid, by hand ---- */
+/* ---- grid, by hand ---- */
 static void formulas(void **state) {
   (void)state;
   cycles_device whole = parsed(GRID "}"), cut = parsed(GRID ",\"edges\":\"cut\",\"ii\":3,\"result_bytes\":2}");
   cycles_work gemm[] = {GEMM(2, 17, 9, 20)};
-  /* 2 x 2 tiles of 4 x 4 steps, 3 along k; or 5 x 5 of the steps. */
+  /* 2 x 2 tiles of 4 x 4 steps, 3 along k; or 5 x 5 steps. */
   assert_int_equal(of(&whole, gemm, 1).cycles, 2 * 4 * (4 * 4 * 3 + 5));
   assert_int_equal(of(&cut, gemm, 1).cycles, 2 * (5 * 5 * 3 * 3 + 4 * 5));
   assert_int_equal(of(&whole, gemm, 1).bytes, 2 * 4 * (17 * 20 * 2 + 20 * 9 * 2 + 17 * 9));
@@ -134,7 +134,7 @@ static void formulas(void **state) {
   assert_true(near(cycles_peak_gflops(&cut), 2 * 64 * 0.1 / 3));
   cycles_device_free(&cut);
 
-  /* 2 groups of 3 channels, 5 filters: 32 places, 27 along k, 2 x 1 tiles each. Lines of 8 x 3 elements. */
+  /* 2 groups of 3 channels, 5 filters: 32 positions, 27 along k, 2 x 1 tiles each. Lines of 8 x 3 elements. */
   cycles_work conv[] = {CONV(1, 2, 6, 8, 8, 10, 4, 8, 3, 3, 1, 1, 0, 0)};
   cycles_device lines = parsed(GRID ",\"line_bytes\":288}"), few = parsed(GRID ",\"line_bytes\":287}"),
                 channels = parsed(GRID ",\"along\":\"channels\"}");
@@ -169,13 +169,13 @@ static void ranges_and_bounds(void **state) {
   double compute = (100. * 100 * (16 * 1000 + 5)) / 100e6;
   assert_int_equal(e.bound, CYCLES_COMPUTE);
   assert_true(near(e.compute_seconds, compute) && e.memory_seconds == 0);
-  assert_true(near(e.low, compute + 0.002)); /* 64 of 80 DSPs: the grid itself may be at its best */
+  assert_true(near(e.low, compute + 0.002)); /* 64 of 80 DSPs: the grid may be optimal */
   assert_true(near(e.high, compute / 0.55 + 0.002));
   d.bandwidth_gbs = 1;
   assert_int_equal(of(&d, gemm, 1).bound, CYCLES_MEMORY);
   e = of(&d, stream, 1);
   assert_int_equal(e.cycles, 10000);
-  assert_int_equal(e.bound, CYCLES_TRANSFER); /* the launch */
+  assert_int_equal(e.bound, CYCLES_TRANSFER); /* launch time */
   assert_true(near(e.low, 1e-3 / 0.99 + 2e-3) && near(e.high, 1e-3 / 0.55 + 2e-3));
   d.launch_seconds = 0;
   assert_int_equal(of(&d, stream, 1).bound, CYCLES_MEMORY);
@@ -186,7 +186,7 @@ static void ranges_and_bounds(void **state) {
   OK(cycles_of(&d, &(cycles_call){stream, 1, 0, 1}, &e));
   assert_int_equal(e.bound, CYCLES_REPROGRAMMING);
   d.bandwidth_gbs = 1000;
-  d.dsps = 64; /* all of them: 0.99 is the most */
+  d.dsps = 64; /* all of them: 0.99 is the maximum */
   assert_true(near(of(&d, gemm, 1).low, compute / 0.99));
   cycles_device_free(&d);
 }

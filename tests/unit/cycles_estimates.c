@@ -1,5 +1,5 @@
-/* What implementations by a bundle's kernels estimate of themselves, against the cycle model: within its range, for the
- * layers of LeNet-5 and ResNet-18, products of other shapes and streams, on arrays of several sizes. */
+/* Cost estimates of bundle implementations against the cycle model's range: layers of LeNet-5 and ResNet-18,
+ * products of other shapes and streams, on arrays of several sizes. */
 #include <stdio.h>
 
 #include "toy.h"
@@ -41,7 +41,7 @@ static cycles_device device_of(const struct array *a) {
   return d;
 }
 
-/* Of the graph's last node; a launch is not the model's here. */
+/* For the graph's last node, without launch time, which the model excludes. */
 static double estimate(const clade_graph *g, const struct array *a) {
   const clade_device_info info = {.size = sizeof info,
                                   .name = "d",

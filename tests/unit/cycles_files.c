@@ -1,11 +1,10 @@
-/* Devices of the cycle model from files: those of the tree, bundles and manifests, and files that nobody should
- * believe. */
+/* Device files of the cycle model: those in the repository, bundles and manifests, and invalid files. */
 #include "../bundle_kit.h"
 #include "cycles_kit.h"
 
 #include <jansson.h>
 
-/* Each number of a file in the tree says where it was read. */
+/* Each number in the repository's files names its source. */
 static void sources_named(void **state) {
   (void)state;
   static const char *const names[] = {"gemm-hls-double",  "gemm-hls-half", "gemm-hls-single", "pipecnn-arria10",
@@ -60,7 +59,7 @@ static void bundles(void **state) {
   draft.manifest.defines = defines;
   draft.manifest.n_defines = 2;
   cycles_device d;
-  for (int form = 0; form < 3; form++) { /* a file, a directory, the manifest in it */
+  for (int form = 0; form < 3; form++) { /* a file, a directory, and the manifest in it */
     char path[256];
     snprintf(path, sizeof path, "%s", io_path(form ? "folder.bundle" : "file.bundle"));
     if (form < 2)
@@ -71,7 +70,7 @@ static void bundles(void **state) {
     assert_string_equal(d.name, KIT_BOARD);
     assert_true(near(cycles_peak_gflops(&d), 2 * 16 * 8 * 0.2185));
     assert_string_equal(cycles_evidence(&d), "modeled(routed)");
-    assert_string_equal(d.evidence, "simulated"); /* which is no matter of times */
+    assert_string_equal(d.evidence, "simulated"); /* which does not concern times */
     assert_int_equal(d.tile_columns, 128);
     assert_int_equal(d.slice, 20);
     assert_int_equal(d.latency, 16);
@@ -110,7 +109,7 @@ static void bundles(void **state) {
   REFUSED(NOT_FOUND, cycles_device_read(io_path("nowhere"), &d), "nowhere");
 }
 
-/* ---- files that nobody should believe ---- */
+/* ---- invalid files ---- */
 static clade_status tried(const char *json, size_t bytes) {
   cycles_device d;
   clade_status status = cycles_device_parse("a device", json, bytes, &d);
@@ -132,11 +131,11 @@ static void wrong_values(void **state) {
     for (size_t i = 0; i < CLADE_COUNT(wrongs); i++) {
       json_t *one = json_copy(good), *wrong = json_loads(wrongs[i], JSON_DECODE_ANY, NULL);
       bool fits = (!strcmp(key, "name") && json_is_string(wrong)) || (!strcmp(key, "from") && json_is_object(wrong)) ||
-                  (!strcmp(key, "link_gbs") && i == 8); /* slow, and a number */
+                  (!strcmp(key, "link_gbs") && i == 8); /* slow, but a valid number */
       if (wrong)
         json_object_set_new(one, key, wrong);
       else
-        json_object_del(one, key); /* a number that JSON's own reader refuses */
+        json_object_del(one, key); /* a number that the JSON parser refuses */
       char *text = json_dumps(one, 0);
       bool optional = !wrong && !strstr("format name kind fmax_mhz rows columns tile_rows tile_columns element_bytes "
                                         "bandwidth_gbs dsps_per_mac",
@@ -187,7 +186,7 @@ static void damaged(void **state) {
     refused += tried((char *)file.data, file.n) != CLADE_OK;
     *at = before;
   }
-  assert_true(refused > 500); /* the rest changed a letter of a text, or a digit */
+  assert_true(refused > 500); /* others changed a letter of a string or a digit */
   clade__free(file.data);
 }
 

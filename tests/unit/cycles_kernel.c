@@ -1,8 +1,9 @@
-/* The model of fpga/array.cl against its own text: compiled as C, with a counter in every loop that is pipelined. */
+/* The cycle model of fpga/array.cl against the kernel's source, compiled as C with a counter in every pipelined
+ * loop. */
 #include "io_kit.h"
 #include "model/cycles.h"
 
-/* ---- what the text needs of OpenCL C ---- */
+/* ---- OpenCL C emulation ---- */
 typedef struct int4 {
   int s0, s1, s2, s3;
 } int4;
@@ -59,8 +60,8 @@ typedef struct work {
   int4 inner;
 } work;
 
-/* All operands are one element, 0, read again and again. Its loop over a tile's rows holds one over the columns, which
- * is what takes the cycles. */
+/* All operands refer to one element, 0. The loop over a tile's rows contains one over the columns, which takes the
+ * cycles. */
 static int64_t cycles_by_text(bool small, const work *w) {
   const int8 none = {0};
   const int4 zero = {0};
@@ -139,9 +140,10 @@ static void reading_and_loops(void **state) {
   cycles_work c = {.kind = CYCLES_GEMM, .gemm = {1, 64, 64, 64}}, stream = {.kind = CYCLES_STREAM, .stream = {800}},
               huge = {.kind = CYCLES_GEMM, .gemm = {1, 1, INT32_MAX, INT32_MAX}};
   OK(cycles_of(&d, &(cycles_call){.works = &c, .n = 1}, &e));
-  assert_int_equal(e.cycles, 64 + 64 + 2 * 32 * 64 + 64 * 64 + 64 * 64); /* columns, clear, first slice, all, store */
+  /* Columns, clear, first slice, all slices, store. */
+  assert_int_equal(e.cycles, 64 + 64 + 2 * 32 * 64 + 64 * 64 + 64 * 64);
   assert_int_equal(e.bytes, 64 * 64 + 64 * 64 + 4 * 64 * 64);
-  d.loop_cycles = 10; /* of 7: those four, and one more for each slice on its way */
+  d.loop_cycles = 10; /* of 7: those four, plus one per slice in flight */
   OK(cycles_of(&d, &(cycles_call){.works = &c, .n = 1}, &slow));
   assert_int_equal(slow.cycles, e.cycles + 7 * 10);
   OK(cycles_of(&d, &(cycles_call){.works = &stream, .n = 1}, &e));

@@ -1,4 +1,4 @@
-/* What the tests of the cycle model share. */
+/* Shared by the tests of the cycle model. */
 #ifndef CYCLES_KIT_H
 #define CYCLES_KIT_H
 
@@ -7,7 +7,7 @@
 
 static inline bool near(double a, double b) { return a > 0.999999 * b && a < 1.000001 * b; }
 
-/* A device, but for the brace that ends it: more may stand before that. */
+/* A device description without its closing brace, so that members can be added. */
 #define GRID                                                                                              \
   "{\"format\":1,\"name\":\"grid\",\"kind\":\"grid\",\"fmax_mhz\":{\"value\":100,\"source\":\"routed\"}," \
   "\"rows\":4,\"columns\":2,\"depth\":8,\"tile_rows\":16,\"tile_columns\":8,\"element_bytes\":4,"         \

@@ -1,5 +1,5 @@
-/* Augmentation: what comes out is what a plain reference makes of the sample, for one of the draws that are allowed;
- * all of these occur; and the same draw gives the same bits. */
+/* Augmentation against a plain reference: each result matches one of the permitted draws, all draws occur, and equal
+ * draws give equal bits. */
 #include "data_unit.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static const clade_dataset_info info = {
 static float *at(float *x, int c, int row, int col) { return &x[(c * H + row) * W + col]; }
 
 static void fill(float *x) {
-  for (int i = 0; i < N; i++) x[i] = (float)((i * 37 + 11) % 101) / 7 + 1; /* nowhere 0 */
+  for (int i = 0; i < N; i++) x[i] = (float)((i * 37 + 11) % 101) / 7 + 1; /* nonzero everywhere */
 }
 
 static void augmented(const clade_augment *a, uint64_t index, float *x) {
@@ -32,7 +32,7 @@ static void shifted(float *from, int dy, int dx, float *to) {
       }
 }
 
-/* Out of a larger image that is really made. */
+/* Crops from an explicitly padded image. */
 static void cropped(float *from, int pad, int dy, int dx, float *to) {
   enum { MOST = 6 };
   static float large[H + 2 * MOST][W + 2 * MOST];
@@ -69,7 +69,7 @@ static void cut(float *from, int side, int row, int col, float *to) {
       }
 }
 
-/* ---- each alone ---- */
+/* ---- single augmentations ---- */
 static void test_nothing(void **state) {
   (void)state;
   float x[N], y[N];
@@ -85,7 +85,7 @@ static void shift_by(float *from, int amount, int dy, int dx, float *to) {
   shifted(from, dy, dx, to);
 }
 
-/* Each result is the reference's for exactly one (dy, dx), and every one of them occurs, about equally often. */
+/* Each result matches the reference for exactly one (dy, dx); all occur about equally often. */
 static void check_moves(const clade_augment *a, int amount, int y0, int y1, int x0, int x1, reference_fn *reference) {
   int places = (y1 - y0 + 1) * (x1 - x0 + 1), count[H * W] = {0};
   for (uint64_t i = 0; i < TRIES; i++) {
@@ -147,8 +147,8 @@ static void test_normalize(void **state) {
   for (int i = 0; i < N; i++) assert_true(got[i] == (from[i] - mean[i / (H * W)]) / std[i / (H * W)]);
 }
 
-/* Bilinear reading keeps a plane a plane: inside, a y + b x turned by an angle is again one, with its slopes turned;
- * the angle is found from two pixels, and the others must fit it. What lies outside is 0. */
+/* Bilinear interpolation maps planes to planes: a y + b x, rotated, has rotated slopes inside. The angle is derived
+ * from two pixels and must fit the others. Outside is 0. */
 static void test_rotate(void **state) {
   (void)state;
   enum { SIDE = 31, HALF = SIDE / 2 };
@@ -175,7 +175,7 @@ static void test_rotate(void **state) {
   assert_true(least < -0.6 && most > 0.6 && fabs(sum / 500) < 0.06);
 }
 
-/* A turn by next to nothing changes next to nothing, and the middle stays where it is by any. */
+/* A tiny rotation changes little, and the center stays fixed for any angle. */
 static void test_rotate_angles(void **state) {
   (void)state;
   float from[N], got[N];
@@ -192,8 +192,8 @@ static void test_rotate_angles(void **state) {
   assert_int_equal(moved, 0);
 }
 
-/* ---- all together ---- */
-/* What is done depends on its own draw only: all at once is one after the other. */
+/* ---- combinations ---- */
+/* Each augmentation depends on its own draw only: all at once equal one after the other. */
 static void test_order(void **state) {
   (void)state;
   static const clade_augment all = {.crop = 2, .shift = 1, .flip = true, .rotate = 20, .cutout = 3, .normalize = true};
@@ -209,7 +209,7 @@ static void test_order(void **state) {
   }
 }
 
-/* The same bits by every compiler and on every machine. */
+/* The same bits with every compiler and machine. */
 static void test_bits(void **state) {
   (void)state;
   clade__hash hash = {0};
@@ -223,7 +223,7 @@ static void test_bits(void **state) {
   assert_string_equal(clade__hash_text(hash, text), "ad8ccea2d5d97dfda7185da29cab8da5");
 }
 
-/* The loader augments by (seed, epoch, index), and nothing else. */
+/* The loader's draws depend on (seed, epoch, index) only. */
 static void test_key(void **state) {
   (void)state;
   enum { SIZE = 2 * 6 * 6 };
@@ -252,7 +252,7 @@ static void test_key(void **state) {
       same += memcmp(want, other, sizeof want) == 0;
     }
   }
-  assert_true(same < 5); /* another epoch, another draw */
+  assert_true(same < 5); /* another epoch has other draws */
   clade_loader_free(l);
   clade_dataset_release(set);
 }

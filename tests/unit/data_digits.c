@@ -1,10 +1,10 @@
-/* The generated set: the same bits everywhere and every time, all digits alike, and fast enough to make at once. */
+/* The generated digits: reproducible bits, balanced classes, and fast generation. */
 #include "data_unit.h"
 
 #include <math.h>
 #include <time.h>
 
-/* All pixels of both parts by their hash: whoever changes one changes what people compare their results with. */
+/* Hash of all pixels of both parts: a change would invalidate users' comparisons. */
 static void test_bits(void **state) {
   (void)state;
   clade__hash hash = {0};
@@ -17,7 +17,7 @@ static void test_bits(void **state) {
   assert_string_equal(clade__hash_text(hash, text), "b1f7df3c94a11b89d0769da9b84198fc");
 }
 
-/* The set holds exactly what is drawn, its test part what follows the training part, and tells of itself what is so. */
+/* The set contains what is drawn, its test part continues after the training part, and its description is correct. */
 static void check_part(bool train, int64_t count) {
   clade_dataset *set;
   clade_dataset_info info = {.size = sizeof info};
@@ -51,7 +51,7 @@ static void test_samples(void **state) {
   check_part(false, 2000);
 }
 
-/* Another seed, another set; neighbors differ. */
+/* Different seeds give different sets; adjacent samples differ. */
 static void test_seeds(void **state) {
   (void)state;
   unsigned char a[CLADE__DIGIT_PIXELS], b[CLADE__DIGIT_PIXELS];
@@ -62,7 +62,7 @@ static void test_seeds(void **state) {
   assert_memory_not_equal(a, b, sizeof a);
 }
 
-/* The ink is in the image, not beside it: each image has bright pixels, and the border is nearly empty. */
+/* Images have bright pixels, and the border is nearly empty. */
 static void test_ink(void **state) {
   (void)state;
   enum { SIDE = CLADE__DIGIT_SIDE, N = 3000 };

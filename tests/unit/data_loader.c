@@ -1,10 +1,10 @@
-/* The loader: the same batches whatever the threads do, from any place on, in memory that was there before. */
+/* The data loader: the same batches for any timing of threads, from any position, without allocation. */
 #include "data_unit.h"
 
 #include <sys/wait.h>
 #include <time.h>
 
-/* ---- the order of an epoch ---- */
+/* ---- order of an epoch ---- */
 static void test_permutation(void **state) {
   (void)state;
   static const int64_t sizes[] = {1, 2, 3, 5, 16, 17, 100, 1000, 12345};
@@ -23,8 +23,8 @@ static void test_permutation(void **state) {
   }
 }
 
-/* Where a sample comes is as likely as any other place, over the epochs: chi squared with 99 degrees of freedom stays
- * below 160 but for one case in ten thousand, and the seed is fixed. */
+/* A sample's position is uniform over epochs: chi-squared with 99 degrees of freedom exceeds 160 in one of ten
+ * thousand cases; the seed is fixed. */
 static void test_uniform(void **state) {
   (void)state;
   enum { N = 100, EPOCHS = 10000 };
@@ -37,7 +37,7 @@ static void test_uniform(void **state) {
   }
 }
 
-/* ---- the same batches ---- */
+/* ---- reproducible batches ---- */
 static clade__hash hash_of(const clade_batch *b, int batch) {
   clade__hash h = clade__hash_bytes(b->x, (size_t)batch * 72 * sizeof *b->x);
   h = clade__hash_more(h, b->y, (size_t)batch * sizeof *b->y);
@@ -116,7 +116,7 @@ static void test_seek(void **state) {
       assert_true(clade__hash_equal(hash_of(&b, BATCH), want[k]));
     }
   }
-  check_ok(clade_loader_seek(l, 1, BATCHES)); /* the end of an epoch is the beginning of the next one */
+  check_ok(clade_loader_seek(l, 1, BATCHES)); /* the end of an epoch equals the beginning of the next */
   clade_batch b = next_of(l);
   assert_int_equal(b.epoch, 2);
   assert_int_equal(b.index, 0);
@@ -130,7 +130,7 @@ static void test_seek(void **state) {
   clade_dataset_release(set);
 }
 
-/* Some rows of each batch are those that the whole batch has there, changed in the same way. */
+/* Rows of a part equal those of the whole batch, with the same augmentation. */
 static void test_part(void **state) {
   static const int parts[][2] = {{0, 3}, {3, 5}, {2, 4}, {7, 1}, {1, 0}};
   telling t = {.bad = -1};
@@ -156,7 +156,7 @@ static void test_part(void **state) {
   clade_dataset_release(set);
 }
 
-/* ---- what a batch holds ---- */
+/* ---- contents of batches ---- */
 static void test_order(void **state) {
   (void)state;
   telling t = {.bad = -1};
@@ -193,7 +193,7 @@ static void test_failing_sample(void **state) {
   check_ok(telling_new(&t, 40, &set));
   check_ok(clade_loader_new(set, &l, .batch = 4, .threads = 3));
   clade_batch b = {.size = sizeof b};
-  for (int i = 0; i < 5; i++) check_ok(clade_loader_next(l, &b)); /* what comes before it is not lost */
+  for (int i = 0; i < 5; i++) check_ok(clade_loader_next(l, &b)); /* earlier batches are not lost */
   for (int i = 0; i < 2; i++) check_fails(clade_loader_next(l, &b), CLADE_IO, "telling: sample 21: the disk is gone");
   check_ok(clade_loader_seek(l, 0, 6));
   check_ok(clade_loader_next(l, &b));
@@ -205,7 +205,7 @@ static void test_failing_sample(void **state) {
   clade_dataset_release(set);
 }
 
-/* ---- coming and going ---- */
+/* ---- life cycle ---- */
 static void test_free_at_any_time(void **state) {
   (void)state;
   telling t = {.bad = -1, .slow_us = 40};
@@ -238,7 +238,7 @@ static void test_cancel(void **state) {
   void *result;
   assert_int_equal(pthread_create(&thread, NULL, wait_for_batch, l), 0);
   usleep(2000);
-  check_ok(clade_loader_cancel(l)); /* while the samples are still not to be had */
+  check_ok(clade_loader_cancel(l)); /* while samples are still blocked */
   pthread_join(thread, &result);
   assert_int_equal((int)(uintptr_t)result, CLADE_CANCELED);
   atomic_store(&gate, true);
@@ -248,7 +248,7 @@ static void test_cancel(void **state) {
   clade_dataset_release(set);
 }
 
-/* In a child the threads are not there: it is told so, instead of waiting for them. */
+/* A forked child has no loader threads; calls fail instead of waiting. */
 static void test_fork(void **state) {
   (void)state;
   telling t = {.bad = -1};
@@ -271,7 +271,7 @@ static void test_fork(void **state) {
   clade_dataset_release(set);
 }
 
-/* ---- memory, time ---- */
+/* ---- memory and time ---- */
 static void test_steady(void **state) {
   (void)state;
   telling t = {.bad = -1};
@@ -287,7 +287,7 @@ static void test_steady(void **state) {
   clade_dataset_release(set);
 }
 
-/* Threads stay no more than `queue` batches ahead. */
+/* Threads stay at most `queue` batches ahead. */
 static void test_bounded(void **state) {
   (void)state;
   telling t = {.bad = -1};
@@ -323,7 +323,7 @@ static void test_waited(void **state) {
   pthread_join(thread, NULL);
   check_ok(clade_loader_stats(l, &info));
   assert_true(info.waited > 0.01);
-  do { /* what lies ready is not waited for */
+  do { /* prefetched batches do not wait */
     usleep(500);
     check_ok(clade_loader_stats(l, &info));
   } while (info.made < 5);
@@ -380,7 +380,7 @@ static void test_refusals(void **state) {
   check_fails(clade_loader_next(l, NULL), CLADE_INVALID, "info is NULL");
   check_fails(clade_loader_next(l, &(clade_batch){0}), CLADE_INVALID, "info->size is 0");
   check_fails(clade_loader_stats(l, NULL), CLADE_INVALID, "info is NULL");
-  assert_int_equal(next_of(l).index, 0); /* nothing was taken by the refused calls */
+  assert_int_equal(next_of(l).index, 0); /* the refused calls consumed nothing */
   clade_loader_free(l);
   clade_dataset_release(set);
 }

@@ -1,4 +1,4 @@
-/* Sets of the user's own, sets by their specs, and directories of files: in the true formats, and hostile. */
+/* Datasets: users' sets, sets by name, and directories of files, both valid and malicious. */
 #include "data_unit.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <zlib.h>
 #endif
 
-/* ---- a set of the user's own ---- */
+/* ---- users' sets ---- */
 static void test_own(void **state) {
   (void)state;
   static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
@@ -73,7 +73,7 @@ static void test_own_refused(void **state) {
   float x[2];
   check_fails(clade_dataset_new(NULL, &t, &set), CLADE_INVALID, "def is NULL");
   check_fails(clade_dataset_new(&good, &t, NULL), CLADE_INVALID, "out is NULL");
-  assert_int_equal(atomic_load(&t.released), 1); /* what is given is taken over, also when it fails */
+  assert_int_equal(atomic_load(&t.released), 1); /* ownership is taken even if the call fails */
 #define BAD(field, value, code, words) \
   d = good;                            \
   d.field = value;                     \
@@ -112,7 +112,7 @@ static void test_specs(void **state) {
   assert_null(set);
 }
 
-/* What is to be put where, when nothing is there. */
+/* Messages say which files are expected where. */
 static void test_missing(void **state) {
   (void)state;
   static const struct {
@@ -206,7 +206,7 @@ static void zip(const char *name) {
 static void test_mnist_compressed(void **state) {
   (void)state;
   write_mnist("train", 13, 13, 4);
-  zip("train-images-idx3-ubyte"); /* the labels stay plain */
+  zip("train-images-idx3-ubyte"); /* the labels stay uncompressed */
   clade_dataset *set = open_checked("mnist", true, 13, 10, CLADE_SHAPE(1, 4, 5));
   clade_dataset_release(set);
   remove(io_path("train-images-idx3-ubyte.gz"));
@@ -275,7 +275,7 @@ static void test_cifar(void **state) {
   }
   write_cifar("test_batch.bin", 2, 1, 3);
   set = open_checked("cifar10", true, 15, 10, CLADE_SHAPE(3, 32, 32));
-  check_ok(clade_dataset_get(set, 14, x, &label)); /* the last of the fifth file */
+  check_ok(clade_dataset_get(set, 14, x, &label)); /* the last sample of the fifth file */
   assert_int_equal(label, 9);
   for (int i = 0; i < CIFAR; i++) assert_true(x[i] == (float)((4 + 1 + i) % 256) / 255.0f);
   clade_dataset_release(set);
@@ -292,7 +292,7 @@ static void test_cifar(void **state) {
   assert_null(set);
   write_cifar("train.bin", 6, 2, 94);
   set = open_checked("cifar100", true, 6, 100, CLADE_SHAPE(3, 32, 32));
-  check_ok(clade_dataset_get(set, 2, x, &label)); /* the fine one */
+  check_ok(clade_dataset_get(set, 2, x, &label)); /* the fine label */
   assert_int_equal(label, 96);
   clade_dataset_release(set);
 }
@@ -330,10 +330,10 @@ static void test_npy(void **state) {
   clade_dataset_release(set);
 }
 
-/* Means and deviations are the training part's, channel by channel, whichever part is opened. */
+/* Mean and standard deviation per channel come from the training part, whichever part is opened. */
 static void test_npy_moments(void **state) {
   (void)state;
-  float trained[8] = {1, 3, 5, 5, 3, 5, 5, 5}, tested[4] = {9, 9, 9, 9}; /* [2, 2, 1, 2] and [1, 2, 1, 2] */
+  float trained[8] = {1, 3, 5, 5, 3, 5, 5, 5}, tested[4] = {9, 9, 9, 9}; /* shapes [2, 2, 1, 2] and [1, 2, 1, 2] */
   write_npy("y_train.npy", CLADE_U8, CLADE_SHAPE(2), (unsigned char[]){0, 1}, 2);
   write_npy("y_test.npy", CLADE_U8, CLADE_SHAPE(1), (unsigned char[]){0}, 1);
   write_npy("x_train.npy", CLADE_F32, CLADE_SHAPE(2, 2, 1, 2), trained, sizeof trained);
@@ -343,8 +343,8 @@ static void test_npy_moments(void **state) {
     clade_dataset_info info = {.size = sizeof info};
     check_ok(clade_dataset_open(spec_of("npy"), train, &set));
     check_ok(clade_dataset_describe(set, &info));
-    assert_true(info.mean[0] == 3 && info.std[0] == sqrtf(2)); /* 1 3 3 5 */
-    assert_true(info.mean[1] == 0 && info.std[1] == 1);        /* all the same: there is nothing to divide by */
+    assert_true(info.mean[0] == 3 && info.std[0] == sqrtf(2)); /* of 1 3 3 5 */
+    assert_true(info.mean[1] == 0 && info.std[1] == 1);        /* constant channel: not normalized */
     clade_dataset_release(set);
   }
 }
@@ -397,7 +397,7 @@ static void test_no_memory(void **state) {
   check_failing_allocations(open_and_close, (void *)(uintptr_t)spec_of("npy"));
 }
 
-/* ---- Debian's package, which the tests need ---- */
+/* ---- Debian's package, required by the tests ---- */
 static void test_fashion(void **state) {
   (void)state;
   clade_dataset *set = NULL;

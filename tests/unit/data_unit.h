@@ -1,5 +1,5 @@
-/* What the tests of the data room share: an allocator that counts and fails on demand, and a set whose samples tell
- * their index. */
+/* Shared by the tests of src/data: a counting allocator that fails on demand, and a set whose samples encode their
+ * index. */
 #ifndef CLADE_DATA_UNIT_H
 #define CLADE_DATA_UNIT_H
 
@@ -11,7 +11,7 @@
 
 #include "data/data.h"
 
-/* ---- the allocator ---- */
+/* ---- allocator ---- */
 static atomic_int allocations, live, fail_at; /* fail_at: the n-th from now; 0: none */
 
 static inline void *counted_allocate(void *user, size_t bytes, size_t align) {
@@ -35,14 +35,14 @@ static inline void *counted_resize(void *user, void *old, size_t old_bytes, size
   counted_release(user, old, old_bytes);
   return memory;
 }
-/* First in main. */
+/* Call first in main. */
 static inline void count_allocations(void) {
   static const clade_allocator allocator = {sizeof allocator, NULL, counted_allocate, counted_resize, counted_release};
   if (clade_init(.allocator = &allocator) != CLADE_OK) abort();
 }
 
-/* Calls `make` with the first, second, … allocation failing until none fails any more. It must fail by NO_MEMORY, and
- * leave nothing behind either way. */
+/* Calls `make` with the first, second, … allocation failing until none is reached. It must fail with NO_MEMORY and
+ * leak nothing. */
 static inline void check_failing_allocations(clade_status (*make)(void *user), void *user) {
   int before = atomic_load(&live), n = 0;
   clade_status status;
@@ -57,12 +57,12 @@ static inline void check_failing_allocations(clade_status (*make)(void *user), v
   assert_true(n > 2);
 }
 
-/* ---- a set ---- */
+/* ---- dataset ---- */
 typedef struct telling {
-  int64_t bad;       /* this sample fails; -1: none */
-  int32_t bad_label; /* if not 0: its label instead */
-  unsigned slow_us;  /* at the most, by index */
-  atomic_bool *gate; /* get waits until it is open; NULL: it does not */
+  int64_t bad;       /* index of a failing sample; -1: none */
+  int32_t bad_label; /* label of that sample instead of failing, unless 0 */
+  unsigned slow_us;  /* maximum delay, by index */
+  atomic_bool *gate; /* samples block until it is open; NULL: no gate */
   atomic_int got, released;
 } telling;
 
@@ -77,7 +77,7 @@ static inline clade_status telling_get(void *user, int64_t index, float *x, int3
   return CLADE_OK;
 }
 static inline void telling_release(void *user) { atomic_fetch_add(&((telling *)user)->released, 1); }
-/* `count` samples of 2x6x6, seven classes. */
+/* `count` samples of 2x6x6 in seven classes. */
 static inline clade_status telling_new(telling *t, int64_t count, clade_dataset **out) {
   clade_dataset_def def = {.size = sizeof def, .name = "telling", .count = count, .classes = 7};
   def.channels = 2;

@@ -1,4 +1,4 @@
-/* NPY, IDX and CIFAR files: what is read of each element type and shape, and that whatever is wrong is refused. */
+/* NPY, IDX and CIFAR files: reading each type and shape, and refusing every malformed file. */
 #include "io_kit.h"
 
 #ifdef CLADE_WITH_ZLIB
@@ -8,7 +8,7 @@
 #define BYTES(...) (const unsigned char[]){__VA_ARGS__}, sizeof((const unsigned char[]){__VA_ARGS__})
 
 /* ---- NPY ---- */
-/* An NPY file: version, dictionary (padded as NumPy pads it), data. */
+/* An NPY file: version, dictionary (padded like NumPy's), data. */
 static const char *npy(const char *name, int version, const char *dict, const void *data, size_t bytes) {
   unsigned char file[4096] = "\x93NUMPY";
   size_t width = version == 1 ? 2 : 4, at = 8 + width, n = strlen(dict);
@@ -79,7 +79,7 @@ static void npy_shapes(void **state) {
   expect(npy("f.npy", 3, deep, in, 24), CLADE_U8, CLADE_SHAPE(2, 3, 4), out, 24);
 }
 
-/* A type that NPY does not know is written as f32, which reads as that. */
+/* Types unknown to NPY are written and read as f32. */
 static void npy_written(void **state) {
   (void)state;
   const clade_shape shapes[] = {CLADE_SCALAR, CLADE_SHAPE(5), CLADE_SHAPE(2, 3), CLADE_SHAPE(0, 7),
@@ -104,7 +104,7 @@ static void npy_written(void **state) {
   clade_array bf16 = {.dtype = CLADE_BF16, .shape = CLADE_SHAPE(2), .data = (uint16_t[]){0x3f80, 0xc000}, .bytes = 4};
   OK(clade_npy_write(io_path("w.npy"), &bf16));
   expect(io_path("w.npy"), CLADE_F32, CLADE_SHAPE(2), (float[]){1, -2}, 8);
-  assert_int_equal(io_entries(io_room), before + 1); /* nothing else is left */
+  assert_int_equal(io_entries(io_room), before + 1); /* no other file remains */
   bf16.bytes = 5;
   REFUSED(INVALID, clade_npy_write(io_path("w.npy"), &bf16), "the array has 5");
   REFUSED(NOT_FOUND, clade_npy_write(io_path("no/w.npy"), &(clade_array){CLADE_F32, CLADE_SHAPE(0), NULL, 0, NULL}),
@@ -198,7 +198,7 @@ static void idx_refused(void **state) {
 }
 
 #ifdef CLADE_WITH_ZLIB
-/* By zlib, as gzip does. */
+/* zlib in gzip format. */
 static size_t compressed(const void *data, size_t bytes, unsigned char *out, size_t room) {
   z_stream z = {0};
   assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -223,25 +223,25 @@ static void idx_compressed(void **state) {
   assert_memory_equal(a.data, file + 8, 5000);
   clade_array_free(&a);
   REFUSED(OVERFLOW, clade__idx_read(io_path("a.gz"), 4999, &a), "4999");
-  /* Short, damaged, or followed by something. */
+  /* Truncated, corrupted, or with trailing data. */
   for (size_t cut = 2; cut < n; cut += 7)
     assert_int_equal(clade__idx_read(io_file("a.gz", zip, cut), 5000, &a), CLADE_CORRUPT);
   for (size_t at = 2; at < n; at += 11) {
     zip[at] ^= 0x10;
     clade_status status = clade__idx_read(io_file("a.gz", zip, n), 5000, &a);
-    if (at >= 10) assert_int_not_equal(status, CLADE_OK); /* before lie a time and other things that mean nothing */
+    if (at >= 10) assert_int_not_equal(status, CLADE_OK); /* earlier header bytes have no effect */
     clade_array_free(&a);
     zip[at] ^= 0x10;
   }
   zip[n] = 0;
   REFUSED(CORRUPT, clade__idx_read(io_file("a.gz", zip, n + 1), 5000, &a), "1 bytes follow");
-  file[7]--; /* compressed is more than the header tells, then less */
+  file[7]--; /* compressed data longer than the header says, then shorter */
   n = compressed(file, sizeof file, zip, sizeof zip);
   REFUSED(CORRUPT, clade__idx_read(io_file("a.gz", zip, n), 5000, &a), "more than the 5007 bytes");
   file[7] += 2;
   n = compressed(file, sizeof file, zip, sizeof zip);
   REFUSED(CORRUPT, clade__idx_read(io_file("a.gz", zip, n), 5001, &a), "5008 bytes are compressed");
-  file[4] = 64; /* a gibibyte of nothing */
+  file[4] = 64; /* a GiB of zeros */
   n = compressed(file, sizeof file, zip, sizeof zip);
   REFUSED(CORRUPT, clade__idx_read(io_file("a.gz", zip, n), UINT64_MAX, &a), "cannot be compressed");
 }
@@ -278,7 +278,7 @@ static void cifar(void **state) {
   REFUSED(NOT_FOUND, clade__cifar_read(io_path("none"), 1, &images, &labels), "none");
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 static void utf8(void **state) {
   (void)state;
   const char *good[] = {"",

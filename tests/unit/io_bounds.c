@@ -1,5 +1,5 @@
-/* What a file may cost before it is refused: memory is counted at its peak, Clade's and jansson's, for files that are
- * large, or claim to be, and for small ones that would grow. */
+/* Memory bounds of file readers: peak memory, including jansson's, for large files, files that claim to be large,
+ * and small ones that expand. */
 #include "io_vars_kit.h"
 
 #include <time.h>
@@ -12,9 +12,9 @@
 #include <zlib.h>
 #endif
 
-/* ---- counting ---- */
+/* ---- memory counting ---- */
 static size_t held, peak;
-enum { SIZE_AT = 64 }; /* before each piece is its size; what the library asks for is aligned like this */
+enum { SIZE_AT = 64 }; /* size header before each allocation, with the library's alignment */
 
 static void *allocate(void *user, size_t bytes, size_t align) {
   (void)user, (void)align;
@@ -50,7 +50,7 @@ static size_t mark(void) {
   return held;
 }
 
-/* The same, and that the call took at most so many bytes and a second. */
+/* Also limits the call's memory and its time to a second. */
 #define CHEAP(most, code, expression, words)                                                           \
   do {                                                                                                 \
     const size_t before_ = mark();                                                                     \
@@ -63,7 +63,7 @@ static size_t mark(void) {
     assert_int_equal(held, before_);                                                                   \
   } while (0)
 
-/* ---- large files, without blocks on the disk behind their beginning ---- */
+/* ---- large sparse files ---- */
 #define GIB(n) ((off_t)(n) << 30)
 static const size_t FEW = 1 << 20;
 
@@ -111,7 +111,7 @@ static void large_bundles(void **state) {
 }
 
 #ifdef CLADE_WITH_ZLIB
-/* The bytes, and then so many zeros. */
+/* Compresses the bytes followed by zeros. */
 static size_t packed(const void *data, size_t bytes, size_t zeros, unsigned char *to, size_t room) {
   static unsigned char none[1 << 16];
   z_stream z = {.next_in = (unsigned char *)(uintptr_t)data, .avail_in = (uInt)bytes, .next_out = to};
@@ -128,7 +128,7 @@ static size_t packed(const void *data, size_t bytes, size_t zeros, unsigned char
   return z.total_out;
 }
 
-/* A header that tells little has little behind it, or is refused before it is taken out. */
+/* A decompression bomb ends at the size in its header, or is refused before decompression. */
 static void bombs(void **state) {
   (void)state;
   static const unsigned char four[] = {0, 0, 8, 1, 0, 0, 0, 4}, much[] = {0, 0, 8, 1, 0x7f, 0xff, 0xff, 0xff};
@@ -162,7 +162,7 @@ static const char *header(const char *name, const char *text, size_t bytes, off_
 
 static void large_safetensors(void **state) {
   (void)state;
-  static const unsigned char length[8] = {0, 0, 0, 5}; /* 80 MiB, which are there */
+  static const unsigned char length[8] = {0, 0, 0, 5}; /* a header of 80 MiB, which exists */
   static const char w[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[805306368],\"data_offsets\":[0,3221225472]}}";
   CHEAP(FEW, CORRUPT, load(sparse("x", "", 0, GIB(3))), "a header of 0 bytes");
   CHEAP(FEW, CORRUPT, load(header("x", "{}", 2, GIB(3))), "0 bytes, and 3221225472 follow");
@@ -171,7 +171,7 @@ static void large_safetensors(void **state) {
   CHEAP((size_t)85 << 20, CORRUPT, load(sparse("x", length, 8, GIB(3))), "does not begin with '{'");
 }
 
-/* `piece`, with %zu for its number, again and again. */
+/* Repeats `piece`, with %zu replaced by its number. */
 static char *repeated(const char *begin, const char *piece, const char *end, size_t bytes, size_t *n) {
   char *text = malloc(bytes + 1024);
   assert_non_null(text);
@@ -203,7 +203,7 @@ static void hostile_headers(void **state) {
   free(text);
 }
 
-/* A large header that is right is read. */
+/* A large valid header is read. */
 static void many_tensors(void **state) {
   (void)state;
   size_t n, before;
@@ -238,10 +238,10 @@ static void json(void **state) {
   assert_string_equal(json_string_value(json_object_get(whole, "a\"{[,:")), "\\");
   json_decref(whole);
   assert_null(clade__json_load("{\"a\":1,\"a\":1}", 13, &error));
-  assert_null(clade__json_load("\"\\", 2, &error)); /* nothing is looked at beyond the end */
+  assert_null(clade__json_load("\"\\", 2, &error)); /* must not read beyond the end */
 }
 
-/* As many records as are read, written as they are written. */
+/* The maximum number of records survives a round trip. */
 static void all_records(void **state) {
   (void)state;
   size_t n, bad = 0, before;
@@ -262,7 +262,7 @@ static void all_records(void **state) {
   free(text);
 }
 
-/* ---- what is no regular file, and what changes meanwhile ---- */
+/* ---- special files, and files that change meanwhile ---- */
 static void fifos(void **state) {
   (void)state;
   assert_int_equal(mkfifo(io_path("fifo"), 0600), 0);

@@ -1,4 +1,4 @@
-/* Checkpoints: what is kept, what is taken when some are damaged, who may write, and a disk that is full. */
+/* Checkpoint directories: retention, fallback if some are damaged, exclusive writing, and a full disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ static void save(clade_checkpoint_dir *dir, int64_t step, bool best) {
   clade_vars_release(vars);
 }
 
-/* What is taken is whole, and of this step; with -1, nothing is. */
+/* A complete checkpoint of this step is found; -1: none. */
 static void expect(const char *name, clade_checkpoint_which which, int64_t step) {
   char text[64];
   clade_checkpoint *c;
@@ -75,7 +75,7 @@ static void the_last_and_the_best_are_kept(void **state) {
   for (int64_t step = 10; step <= 60; step += 10) {
     save(dir, step, step == 20);
     expect("keep/in/deep", CLADE_CHECKPOINT_LATEST, step);
-    expect("keep/in/deep", CLADE_CHECKPOINT_BEST, step < 20 ? step : 20); /* where there is none, the newest */
+    expect("keep/in/deep", CLADE_CHECKPOINT_BEST, step < 20 ? step : 20); /* without a best one, the newest */
   }
   assert_int_equal(io_entries(io_path("keep/in/deep")), 3 + 2); /* the best, the lock */
   assert_true(there("keep/in/deep", "step-0000000040.safetensors") && there("keep/in/deep", "best.safetensors"));
@@ -85,7 +85,7 @@ static void the_last_and_the_best_are_kept(void **state) {
   save(dir, INT64_C(12345678901), true);
   assert_true(there("keep/in/deep", "step-12345678901.safetensors"));
   expect("keep/in/deep", CLADE_CHECKPOINT_BEST, INT64_C(12345678901));
-  save(dir, 5, false); /* from the beginning again: what came later is of another course */
+  save(dir, 5, false); /* a restart from the beginning removes the old run's later steps */
   expect("keep/in/deep", CLADE_CHECKPOINT_LATEST, 5);
   assert_int_equal(io_entries(io_path("keep/in/deep")), 1 + 2);
   clade_vars_release(vars);
@@ -100,20 +100,20 @@ static void an_older_one_is_taken(void **state) {
   damage("old", "step-0000000003.safetensors");
   expect("old", CLADE_CHECKPOINT_LATEST, 2);
   assert_non_null(strstr(said, "step-0000000003.safetensors is damaged: the checksum of tensor \"w\" is wrong"));
-  damage("old", "best.safetensors"); /* the same file as step 2's */
+  damage("old", "best.safetensors"); /* a hard link of step 2's file */
   expect("old", CLADE_CHECKPOINT_BEST, 1);
   expect("old", CLADE_CHECKPOINT_LATEST, 1);
   assert_int_equal(truncate(io_path("old/step-0000000001.safetensors"), 0), 0);
   expect("old", CLADE_CHECKPOINT_LATEST, -1);
   clade_checkpoint *c;
   REFUSED(CORRUPT, clade_checkpoint_open(io_path("old"), CLADE_CHECKPOINT_LATEST, &c), "step-0000000003");
-  save(dir, 3, false); /* in place of the damaged one */
+  save(dir, 3, false); /* replaces the damaged one */
   expect("old", CLADE_CHECKPOINT_LATEST, 3);
   clade_log_set(NULL, NULL, CLADE_LOG_WARNING);
   clade_checkpoint_dir_close(dir);
 }
 
-/* Weights that were saved for others are whole, but no checkpoint. */
+/* Weights saved for other purposes are valid files, but no checkpoints. */
 static void other_files(void **state) {
   (void)state;
   clade_checkpoint *c;
@@ -122,7 +122,7 @@ static void other_files(void **state) {
   REFUSED(NOT_FOUND, clade_checkpoint_open(io_path("other"), CLADE_CHECKPOINT_BEST, &c), "no checkpoint in");
   clade_vars *vars = state_of(1);
   OK(clade_vars_save(vars, io_path("other/step-0000000009.safetensors")));
-  io_file("other/step-9.safetensors", "x", 1); /* not a name of a step: it is not even looked at */
+  io_file("other/step-9.safetensors", "x", 1); /* not a step's name: ignored */
   io_file("other/step-0000000009.safetensors.old", "x", 1);
   REFUSED(CORRUPT, clade_checkpoint_open(io_path("other"), CLADE_CHECKPOINT_LATEST, &c), "tells no step");
   save(dir, 7, false);
@@ -132,7 +132,7 @@ static void other_files(void **state) {
   clade_checkpoint_dir_close(dir);
 }
 
-/* As SIGKILL leaves it: a lock that nobody holds and a file half written. */
+/* As after SIGKILL: a stale lock and a partial file. */
 static void dead_writers_leave_nothing(void **state) {
   (void)state;
   clade_checkpoint_dir *dir = open_dir("dead");
@@ -186,7 +186,7 @@ static void bad_arguments(void **state) {
   clade_checkpoint_dir_close(dir);
 }
 
-/* The names of the optimizer's state are no part of a model for inference. */
+/* Names of optimizer state are not expected by an inference model. */
 static void inference_finds_its_weights(void **state) {
   (void)state;
   float have[12], want[12];
@@ -206,7 +206,7 @@ static void inference_finds_its_weights(void **state) {
   clade_checkpoint_dir_close(dir);
 }
 
-/* A tmpfs of this test's own, which takes root. */
+/* Uses a tmpfs of its own, which requires root. */
 static void full_disk(void **state) {
   (void)state;
   assert_int_equal(mkdir(io_path("full"), 0700), 0);

@@ -1,5 +1,5 @@
-/* Checkpoints and logs on a disk that fails: this program stands between Clade and the C library, and lets the n-th
- * call of a kind that concerns the test's directory fail, for every n. */
+/* Checkpoints and logs with failing file operations: this program interposes C library functions and fails the n-th
+ * call of a kind in the test's directory, for every n. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,12 +7,12 @@
 #include "io/checkpoint.h"
 #include "io_vars_kit.h"
 
-/* ---- in between ---- */
+/* ---- interposition ---- */
 typedef enum kind { NOTHING, OPEN, READ, WRITE, SHORT, HALF, SEEK, SYNC, CLOSE, RENAME, LINK, UNLINK, LIST } kind;
 
 static struct {
   kind kind;
-  int left, error; /* calls until it fails */
+  int left, error; /* remaining calls before the failure */
   bool fired;
 } plan;
 
@@ -31,7 +31,7 @@ static bool fails(kind which) {
   return true;
 }
 
-/* The function that this one stands before. */
+/* The interposed function. */
 #define NEXT(type, name, arguments) \
   static type(*next) arguments;     \
   if (!next) *(void **)&next = dlsym(RTLD_NEXT, #name)
@@ -59,7 +59,7 @@ ssize_t write(int fd, const void *from, size_t bytes) {
   NEXT(ssize_t, write, (int, const void *, size_t));
   if (plan.kind == WRITE && of_room_fd(fd) && fails(WRITE)) return -1;
   if (plan.kind == HALF && of_room_fd(fd)) {
-    if (plan.fired && plan.error) { /* the one after */
+    if (plan.fired && plan.error) { /* and the following one */
       errno = plan.error;
       plan.error = 0;
       return -1;
@@ -79,9 +79,9 @@ int fsync(int fd) {
 }
 int close(int fd) {
   NEXT(int, close, (int));
-  struct stat st; /* of a directory it tells nothing: there is nothing to write */
+  struct stat st; /* SEEK fails for files only */
   bool bad = plan.kind == CLOSE && of_room_fd(fd) && !fstat(fd, &st) && S_ISREG(st.st_mode) && fails(CLOSE);
-  int error = errno, result = next(fd); /* it is closed nevertheless */
+  int error = errno, result = next(fd); /* the descriptor is closed anyway */
   if (bad) errno = error;
   return bad ? -1 : result;
 }
@@ -132,11 +132,11 @@ static int tear_down(void **state) {
   return io_device_tear_down(state);
 }
 
-/* Removes all later steps as well. */
+/* Also removes all later steps. */
 static void begin(void) { OK(clade_checkpoint_save(dir, first, 1, "one", .best = true)); }
 static clade_status attempt(void) { return clade_checkpoint_save(dir, second, 2, "two", .best = true); }
 
-/* Whatever was said: what is there is whole. The step of it. */
+/* Whatever the reported status, the found checkpoint is complete; returns its step. */
 static int64_t taken(clade_checkpoint_which which) {
   clade_checkpoint *c;
   clade_vars *vars = io_vars(2, model, 3);
@@ -153,7 +153,7 @@ static bool placed(void) { return !access(io_path("disk/step-0000000002.safetens
 
 static const int errors[] = {ENOSPC, EIO, EACCES};
 
-/* Each call in turn; how many there were. */
+/* Fails each call in turn; returns their number. */
 static int each_call_fails(kind which, int error) {
   for (int n = 1;; n++) {
     begin();
@@ -171,7 +171,8 @@ static int each_call_fails(kind which, int error) {
       fail_msg("\"%s\" does not tell directory and reason", said);
     assert_int_equal(taken(CLADE_CHECKPOINT_LATEST), placed() ? 2 : 1);
     taken(CLADE_CHECKPOINT_BEST);
-    assert_int_equal(io_entries(io_path("disk")), placed() ? 4 : 3); /* steps, the best, the lock, and no draft */
+    /* Steps, the best, the lock, and no temporary file. */
+    assert_int_equal(io_entries(io_path("disk")), placed() ? 4 : 3);
   }
 }
 
@@ -216,7 +217,7 @@ static void listen(void *user, clade_log_level level, const char *message) {
   snprintf(heard, sizeof heard, "%s", message);
 }
 
-/* A checkpoint is good although what is not needed any more stays. */
+/* A checkpoint is valid even if obsolete files could not be removed. */
 static void clearing_away_may_fail(void **state) {
   (void)state;
   clade_log_set(listen, NULL, CLADE_LOG_WARNING);
@@ -234,7 +235,7 @@ static void clearing_away_may_fail(void **state) {
   clade_log_set(NULL, NULL, CLADE_LOG_WARNING);
 }
 
-/* A file that cannot be read is as good as damaged; one that may not be read is there, and the user must know. */
+/* An unreadable file counts as damaged; a file without permission is an error that the user must see. */
 static void reading_fails(void **state) {
   (void)state;
   clade_checkpoint *c;
@@ -285,7 +286,7 @@ static const char *event_file(void) {
   return path;
 }
 
-/* Half a record would hide all that follow it. */
+/* A partial record would hide all later ones. */
 static void logs_hold_whole_records(void **state) {
   (void)state;
   clade_events *events;
@@ -330,7 +331,7 @@ static void tables_of_others(void **state) {
   REFUSED(INVALID, clade_events_open(NULL, 0, &events), "directory");
   REFUSED(INVALID, clade_events_open("x", -1, &events), "negative");
   REFUSED(INVALID, clade_events_open("x", 0, NULL), "NULL");
-  OK(clade_events_open(io_path("theirs"), 0, &events)); /* within the same second: another file */
+  OK(clade_events_open(io_path("theirs"), 0, &events)); /* another file, although within the same second */
   REFUSED(INVALID, clade_events_scalar(NULL, 0, "a", 0), "events");
   REFUSED(INVALID, clade_events_scalar(events, 0, NULL, 0), "tag");
   REFUSED(INVALID, clade_events_scalar(events, 0, "", 0), "tag");

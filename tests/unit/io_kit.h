@@ -1,5 +1,4 @@
-/* What the tests of files share: a directory of the test's own, files with given bytes, and the message of a refusal.
- */
+/* Shared by the file tests: a temporary directory, files with given bytes, and checks of error messages. */
 #ifndef IO_KIT_H
 #define IO_KIT_H
 
@@ -21,7 +20,7 @@
     if (status_ != CLADE_OK) fail_msg("%s: %s", #expression, clade_last_error()); \
   } while (0)
 
-/* Refused by this status, with these words in the message. */
+/* Must fail with this status and these words in the message. */
 #define REFUSED(code, expression, words)                                                                               \
   do {                                                                                                                 \
     clade_status status_ = (expression);                                                                               \
@@ -33,7 +32,7 @@ static char io_room[64];
 
 static inline int io_set_up(void **state) {
   (void)state;
-  /* Thousands of files that are synced: in memory where that can be had. */
+  /* In memory if possible: thousands of files are synced. */
   strcpy(io_room, access("/dev/shm", W_OK) ? "/tmp/clade-io-XXXXXX" : "/dev/shm/clade-io-XXXXXX");
   return mkdtemp(io_room) ? 0 : -1;
 }
@@ -55,7 +54,7 @@ static inline int io_tear_down(void **state) {
   return 0;
 }
 
-/* Good until the fourth call after. */
+/* Valid until the fourth following call. */
 static inline const char *io_path(const char *name) {
   static char paths[4][256];
   static int turn;

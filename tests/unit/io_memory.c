@@ -1,5 +1,5 @@
-/* Every allocation that reading and writing files makes, Clade's and jansson's, fails in turn: it is told, nothing
- * stays behind, and nothing is changed that should not be. */
+/* Every allocation of reading and writing files, including jansson's, fails in turn: the failure is reported,
+ * nothing leaks, and nothing is modified. */
 #include "../bundle_kit.h"
 #include "../failing_memory.h"
 #include "io_vars_kit.h"
@@ -8,7 +8,7 @@
 
 #include "model/cycles.h"
 
-static bool json_refused; /* the allocation that failed was jansson's */
+static bool json_refused; /* the failed allocation was jansson's */
 
 static void *json_allocate(size_t bytes) {
   void *memory = allocate(NULL, bytes, sizeof(void *));
@@ -19,7 +19,7 @@ static void json_release(void *memory) {
   if (memory) release(NULL, memory, 0);
 }
 
-/* ---- what is done ---- */
+/* ---- operations ---- */
 static clade_vars *vars, *other;
 static const io_var model[] = {{"w", CLADE_F32, {2, {3, 4}}, true}, {"optimizer.w", CLADE_U8, {1, {5}}, false}};
 
@@ -83,7 +83,7 @@ static clade_status cifar(void) {
   return status;
 }
 
-/* ---- bundles; the binary is made before, since a text that grows has failures of its own ---- */
+/* ---- bundles; the binary is created before, since string builders have their own failures ---- */
 static clade__text xclbin;
 static clade_status bundle_write(void) {
   clade__bundle_draft draft = {kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN), xclbin.data, xclbin.length,
@@ -134,7 +134,7 @@ static void each(const char *name, clade_status (*act)(void)) {
       if (status != CLADE_OK) fail_msg("%s: %s", name, clade_last_error());
       break;
     }
-    /* Jansson may take a text that it had no memory for as wrong. */
+    /* After a failed allocation, jansson may report malformed input. */
     if (status != CLADE_OK && status != CLADE_NO_MEMORY && !(json_refused && status == CLADE_CORRUPT))
       fail_msg("%s, allocation %ld: %s (%s)", name, n, clade_status_name(status), clade_last_error());
     failures += status == CLADE_NO_MEMORY;
@@ -176,7 +176,7 @@ static void all(void **state) {
   each("bundle_read", bundle_read);
   each("bundle_read_directory", bundle_read_directory);
   each("keys", keys);
-  /* Short texts: jansson 2.14 itself aborts where it has no memory for a longer one of these. */
+  /* Short strings: jansson 2.14 aborts if an allocation for a longer one fails. */
   static const char device[] =
       "{\"format\":1,\"name\":\"grid\",\"kind\":\"grid\",\"fmax_mhz\":{\"value\":100,\"source\":\"routed\"},"
       "\"rows\":4,\"columns\":2,\"tile_rows\":16,\"tile_columns\":8,\"element_bytes\":4,"

@@ -1,5 +1,5 @@
-/* Variables that are parts: they begin with the part of what the whole would, copies know it, and files hold the whole
- * that all parts make. */
+/* Sliced variables: initialized like the corresponding part of the whole, preserved by copies, and stored in files
+ * as the whole. */
 #include "io/checkpoint.h"
 #include "io_vars_kit.h"
 #include "ir/ir.h"
@@ -25,7 +25,7 @@ enum { PARTS = 2, VARIABLES = CLADE_COUNT(model) };
 
 static int64_t begin_of(const cut *c, int part) { return c->shape.dim[c->axis] * part / PARTS; }
 
-/* Part -1: all of it. */
+/* Part -1: the whole. */
 static clade_vars *vars_of(int part) {
   clade_graph *g;
   clade_func *func;
@@ -56,7 +56,7 @@ static unsigned char *bytes_of(const clade_vars *vars, const char *name, const c
   return data;
 }
 
-/* Element by element, by places along the axis. */
+/* Copies element by element, by position along the axis. */
 static void put_part(const cut *c, int part, const unsigned char *from, unsigned char *whole) {
   const int64_t begin = begin_of(c, part), own = begin_of(c, part + 1) - begin;
   int64_t outer = 1, inner = 1;

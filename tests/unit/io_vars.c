@@ -1,5 +1,5 @@
-/* Variables in safetensors files: what is written is read back, what does not fit the model is named, and whatever is
- * wrong with a file is refused before a variable is changed. */
+/* Variables in safetensors files: round trips, mismatches with the model are named, and malformed files are refused
+ * before a variable changes. */
 #include "io_vars_kit.h"
 
 #include <openssl/sha.h>
@@ -18,7 +18,7 @@ static clade_vars *every_type(uint64_t seed) {
   return io_vars(CLADE_COUNT(list), list, seed);
 }
 
-/* ---- there and back ---- */
+/* ---- round trips ---- */
 static void all_types(void **state) {
   (void)state;
   clade_vars *one = every_type(1), *two = every_type(2);
@@ -30,7 +30,7 @@ static void all_types(void **state) {
   clade_vars_release(two);
 }
 
-/* Each element type that there is. */
+/* All element types. */
 static void all_rows(void **state) {
   (void)state;
   io_var list[64];
@@ -96,7 +96,7 @@ static void what_does_not_fit(void **state) {
   OK(clade_vars_save(fits, io_path("fits")));
   clade_vars *loaded =
       io_vars(MODEL({"c", CLADE_BF16, CLADE_SHAPE(2, 1, 2), false}, {"a.weight", CLADE_F16, CLADE_SHAPE(5), true}), 5);
-  OK(clade_vars_load(loaded, io_path("fits"))); /* in whatever order */
+  OK(clade_vars_load(loaded, io_path("fits"))); /* in any order */
   clade_vars *wrong = io_vars(
       MODEL({"c", CLADE_BF16, CLADE_SHAPE(2, 1, 2), false}, {"a.weight", CLADE_F16, CLADE_SHAPE(5, 1), true}), 5);
   REFUSED(BAD_SHAPE, clade_vars_load(wrong, io_path("fits")),
@@ -159,7 +159,7 @@ static void hash_of_parameters(void **state) {
   OK(clade_vars_sha256(vars, have));
   assert_string_equal(have, want);
   clade_vars_release(vars);
-  vars = io_vars(MODEL({"running", CLADE_F32, CLADE_SHAPE(3), false}), 1); /* of nothing */
+  vars = io_vars(MODEL({"running", CLADE_F32, CLADE_SHAPE(3), false}), 1); /* without elements */
   OK(clade_vars_sha256(vars, have));
   assert_string_equal(have, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   clade_vars_release(vars);
@@ -170,7 +170,7 @@ static clade_status load(clade_vars *vars, const void *data, size_t bytes) {
   return clade_vars_load(vars, io_file("file", data, bytes));
 }
 
-/* As clade_vars_load after the file was read; thousands of files would take the disk half a minute. */
+/* clade_vars_load without the file: writing thousands of files would be slow. */
 static clade_status check(const void *data, size_t bytes) {
   clade__bytes file = {clade__new(bytes, 1), bytes};
   clade__tensors tensors;
@@ -216,8 +216,8 @@ static void every_byte_counts(void **state) {
   clade_vars_release(same);
 }
 
-/* ---- files of others ---- */
-/* A header with its length, and `bytes` zeros of data. */
+/* ---- files of other programs ---- */
+/* A header with its length, followed by `bytes` zeros. */
 static clade_status foreign(clade_vars *vars, const char *header, size_t bytes) {
   static unsigned char file[1 << 16];
   size_t n = strlen(header);

@@ -1,4 +1,4 @@
-/* Variables without a model around them, for the tests of files: a graph that only holds them. */
+/* Variables without a model, for the file tests: a graph that only holds them. */
 #ifndef IO_VARS_KIT_H
 #define IO_VARS_KIT_H
 
@@ -27,7 +27,7 @@ static inline int io_device_tear_down(void **state) {
   return io_tear_down(state);
 }
 
-/* Filled with numbers that depend on the seed, but for what is no float: all of that is 1. */
+/* Filled by seed; types other than floats are all 1. */
 static inline clade_vars *io_vars(size_t n, const io_var *list, uint64_t seed) {
   clade_graph *g;
   clade_func *func;
@@ -47,7 +47,7 @@ static inline clade_vars *io_vars(size_t n, const io_var *list, uint64_t seed) {
   return vars;
 }
 
-/* The bytes of all variables, in their order. */
+/* The bytes of all variables in order. */
 static inline clade__bytes io_contents(const clade_vars *vars) {
   clade__bytes all = {0};
   size_t capacity = 0;

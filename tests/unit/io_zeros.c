@@ -1,5 +1,4 @@
-/* Checkpoints in which zeros are left out: what is read is what was there, files are smaller, and every bit that does
- * not fit is refused. */
+/* Sparse checkpoints: values are restored, files are smaller, and inconsistent bit masks are refused. */
 #include <math.h>
 
 #include "io/checkpoint.h"
@@ -24,7 +23,7 @@ static clade_vars *sparse(uint64_t seed, int every) {
     w[i] = 0;
     half[i] = 0;
   }
-  w[1] = 0x80000000u; /* -0 is a bit */
+  w[1] = 0x80000000u; /* -0 is kept */
   OK(clade_vars_set(vars, "w", w, sizeof w));
   OK(clade_vars_set(vars, "optimizer.mean:w", w, sizeof w));
   OK(clade_vars_set(vars, "half", half, sizeof half));
@@ -39,7 +38,7 @@ static int64_t weights_of(const char *name) {
   return bytes;
 }
 
-/* Zeros that are too few for their bits stay where they are. */
+/* Tensors with few zeros stay dense. */
 static void both_ways(void **state) {
   (void)state;
   for (int every = 1; every <= ELEMENTS; every += 2)
@@ -83,12 +82,12 @@ static void shapes_of_a_graph(void **state) {
   assert_int_equal(type.shape.dim[0] * 100 + type.shape.dim[1], 100 * ROWS + COLUMNS);
   const clade_shape own = CLADE_SHAPE(50, 70);
   OK(clade_val_type(g, clade_variable(g, "optimizer.mean:w", CLADE_F32, own, (clade_initial){0}), &type));
-  assert_true(clade_shape_equal(&type.shape, &own)); /* an optimizer's is as long as its parameter */
+  assert_true(clade_shape_equal(&type.shape, &own)); /* optimizer state has the parameter's length */
   clade_graph_release(g);
   clade_checkpoint_free(c);
 }
 
-/* A file of one tensor "w", U8 of so many bytes, with that as its type and shape. */
+/* A file with one tensor "w", U8 of n bytes, with this declared type and shape. */
 static clade_status parse_as(const char *key, const char *type, const char *dtype, size_t n, const unsigned char *data,
                              clade__tensors *t) {
   clade__bytes file = {0};
@@ -137,7 +136,7 @@ static void refusals(void **state) {
   REFUSED(CORRUPT, parse("F32 4", "U8", 0, data), "fewer bits than elements");
 }
 
-/* Elements that share blocks, in a row of bytes. */
+/* Block-quantized elements, stored as bytes. */
 static clade_status parse_blocks(const char *type, const char *dtype, size_t n) {
   static const unsigned char data[100];
   clade__tensors t;
@@ -154,7 +153,7 @@ static void blocks(void **state) {
   static const unsigned char data[18];
   clade__tensors t;
   OK(parse_blocks("Q4_0 2 32", "U8", 36));
-  OK(parse_blocks("Q4_0 3 11", "U8", 36)); /* the last block is no whole one */
+  OK(parse_blocks("Q4_0 3 11", "U8", 36)); /* the last block is incomplete */
   REFUSED(CORRUPT, parse_blocks("Q4_0 2 32", "I8", 36), "no row of bytes");
   REFUSED(CORRUPT, parse_blocks("Q4_0 2 32 ", "U8", 36), "its type and shape are none");
   REFUSED(CORRUPT, parse_blocks("F32 3 3", "U8", 36), "its type and shape are none");

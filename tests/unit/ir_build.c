@@ -1,4 +1,4 @@
-/* Building graphs: what is refused, with which words, and that the first error stays. */
+/* Building graphs: errors and their messages, and that the first error sticks. */
 #include "toy.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ static void test_names(void **state) {
   longest[255] = '\0';
   g = new_graph();
   clade_val x = clade_input(g, longest, CLADE_F32, CLADE_SCALAR);
-  clade_val v = clade_variable(g, longest, CLADE_F32, CLADE_SCALAR, zero); /* kinds do not clash */
+  clade_val v = clade_variable(g, longest, CLADE_F32, CLADE_SCALAR, zero); /* names of different kinds do not clash */
   clade_output(g, longest, toy2(g, longest, x, v));
   clade_input(g, "a/b.c-d:e@1_", CLADE_F32, CLADE_SCALAR);
   assert_int_equal(clade_graph_status(g), CLADE_OK);
@@ -223,7 +223,7 @@ static void test_assign(void **state) {
   assert_refused(g, CLADE_DTYPE, "the value is f16[2]");
 }
 
-/* A second share finds the first one's variables, by the same type, and assigns nothing. */
+/* A second share reuses the first one's variables of the same type, and assigns nothing. */
 static void test_shares(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -270,7 +270,7 @@ static void test_constants(void **state) {
   float data[4] = {1, 2, 3, 4};
   clade_graph *g = new_graph();
   clade_val c = clade_constant(g, CLADE_F32, CLADE_SHAPE(2, 2), data);
-  data[3] = 9; /* it was copied */
+  data[3] = 9; /* the data was copied */
   clade_val f = clade_fill(g, CLADE_BF16, CLADE_SHAPE(CLADE_DIM("batch")), 1.5);
   const clade__constant_attrs *a = g->nodes[g->values[c.id].node].attrs, *b = g->nodes[g->values[f.id].node].attrs;
   const uint16_t *pattern = b->data;
@@ -306,7 +306,7 @@ static void test_sealed(void **state) {
   clade_output(g, "y", x);
   clade_graph_place(g, 1);
   assert_true(g->n_nodes == nodes && g->outputs.count == 0 && g->device == 0);
-  assert_int_equal(clade_graph_status(g), CLADE_OK); /* and so it may be compiled again */
+  assert_int_equal(clade_graph_status(g), CLADE_OK); /* so it can be compiled again */
   clade_graph_release(g);
 }
 
@@ -320,13 +320,13 @@ static void test_devices(void **state) {
   assert_int_equal(g->nodes[g->values[x.id].node].device, 1);
   assert_int_equal(g->nodes[g->values[y.id].node].device, 0);
   clade_assign(g, w, y);
-  assert_int_equal(g->nodes[g->n_nodes - 1].device, 0); /* with its variable */
+  assert_int_equal(g->nodes[g->n_nodes - 1].device, 0); /* on its variable's device */
   assert_int_equal(g->device, 1);
   clade_graph_place(g, -1);
   assert_refused(g, CLADE_INVALID, "clade_graph_place: device -1");
 }
 
-/* Each operand comes out; an odd number is refused by what `outputs` says of it. */
+/* As many outputs as operands; `outputs` refuses odd numbers. */
 static int each(const void *attrs, int n_in) {
   (void)attrs;
   return n_in % 2 ? 65 : n_in;

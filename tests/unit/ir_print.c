@@ -1,4 +1,4 @@
-/* A graph as text and as a drawing: golden, the same each time. */
+/* Printed graphs, as text and for Graphviz, against expected output. */
 #include "toy.h"
 
 static clade_graph *sample(void) {

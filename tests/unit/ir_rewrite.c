@@ -1,4 +1,4 @@
-/* Copies, symbols that get sizes, uses, and elementwise programs put into one another. */
+/* Copying graphs, specialization, use counts, and composition of elementwise programs. */
 #include "toy.h"
 
 /* ---- copying ---- */
@@ -45,7 +45,7 @@ static void test_uses(void **state) {
   clade_graph_release(g);
 }
 
-/* A rewrite may give an assign another value, and drop what nobody asks for; not what somebody does. */
+/* A rewrite may change an assign's value and drop unused nodes, but not used ones. */
 static clade_status twice(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   const clade__node *n = &old->nodes[node];
   const char *drop = user;
@@ -77,7 +77,7 @@ static void test_change(void **state) {
   clade_graph_release(g);
 }
 
-/* ---- binding ---- */
+/* ---- specialization ---- */
 static clade_graph *symbolic(void) {
   clade_graph *g = new_graph();
   clade_dim batch = CLADE_DIM("batch"), length = CLADE_DIM("length");
@@ -137,17 +137,17 @@ static void test_compose(void **state) {
   uint8_t map[CLADE__ELT_INPUTS];
   assert_true(clade__elt_compose(&outer, 1, &inner, &out, map));
   assert_true(out.n_in == 3 && out.n_insn == 3);
-  assert_true(map[0] == 8 && map[1] == 9 && map[2] == 0); /* inner's come first */
+  assert_true(map[0] == 8 && map[1] == 9 && map[2] == 0); /* inner inputs come first */
   assert_true(out.in_dtype[0] == 3 && out.in_dtype[1] == 4 && out.in_dtype[2] == 1);
   assert_true(out.insn[0].fn == 7 && out.insn[0].arg[0] == 0);
   assert_true(out.insn[1].fn == 8 && out.insn[1].arg[0] == 3 && out.insn[1].arg[1] == 1);
   assert_true(out.insn[2].fn == 9 && out.insn[2].arg[0] == 2 && out.insn[2].arg[1] == 4);
-  /* into an epilogue that does nothing yet */
+  /* into an empty epilogue */
   clade__elt none = {.n_in = 1, .in_dtype = {1}};
   assert_true(clade__elt_compose(&outer, 1, &none, &out, map));
   assert_true(out.n_in == 2 && out.n_insn == 1 && map[0] == 8 && map[1] == 0);
   assert_true(out.insn[0].arg[0] == 1 && out.insn[0].arg[1] == 0);
-  /* out into nothing: the result is inner's */
+  /* from an empty program: the result is inner's */
   assert_true(clade__elt_compose(&none, 0, &inner, &out, map));
   assert_true(out.n_in == 2 && out.n_insn == 2 && out.insn[1].arg[0] == 2);
   assert_false(clade__elt_compose(&outer, 2, &inner, &out, map));

@@ -1,4 +1,4 @@
-/* Ops whose implementations ask for layouts, and what a choice among them costs, for the tests of layouts. */
+/* Ops whose implementations require layouts, and the cost of a selection, for the layout tests. */
 #ifndef LAYOUT_KIT_H
 #define LAYOUT_KIT_H
 
@@ -11,7 +11,7 @@
 enum { KIT_LAYOUTS = 3, KIT_IMPLS = 3 };
 static const clade_layout kit_layout[KIT_LAYOUTS] = {{0}, {.axis = 1, .block = 8}, {.axis = 0, .block = 4}};
 
-/* Everything random of a node follows from its number: which implementations accept, what they ask for and cost. */
+/* Random properties of a node, derived from its number: accepting implementations, their layouts and costs. */
 typedef struct kit_attrs {
   int32_t number;
 } kit_attrs;
@@ -78,7 +78,7 @@ static const clade_op kit_any = {.size = sizeof(clade_op),
 static const clade_device_info kit_device = {
     .size = sizeof kit_device, .name = "first", .vector_f32 = 8, .compute_units = 2};
 
-/* What the nodes of a selected graph cost, conversions among them; the test fails on a node that has none. */
+/* Total cost of a selected graph, including reorders; fails if a node has no implementation. */
 static inline double kit_sum(const clade_graph *g, int *conversions) {
   double sum = 0;
   *conversions = 0;
@@ -96,7 +96,7 @@ static inline double kit_sum(const clade_graph *g, int *conversions) {
   return sum;
 }
 
-/* Selects; the graph that was given stays the caller's. */
+/* Runs the select pass; the caller keeps its graph. */
 static inline clade_graph *kit_select(clade_graph *g) {
   clade__pass_ctx ctx = {.graph = clade_graph_retain(g), .n_devices = 1, .devices = &kit_device};
   assert_error(clade__pass_select(&ctx), CLADE_OK, "");

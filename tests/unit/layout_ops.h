@@ -1,4 +1,4 @@
-/* Two ops of a user's own with kernels for blocked layouts, for the tests of runs. */
+/* Two users' ops with kernels for blocked layouts, for tests of runs. */
 #ifndef LAYOUT_OPS_H
 #define LAYOUT_OPS_H
 
@@ -33,7 +33,7 @@ static inline double lay_dear(const clade_query *q) {
   return 1;
 }
 
-/* 2 x + 1, in whatever the layout has in memory, padding too: lay.affine is blocked along axis 1 where it can be. */
+/* 2 x + 1 on all of the memory, including padding; lay.affine is blocked along axis 1 if possible. */
 static inline void lay_affine_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)q;
   in[0] = out[0] = (clade_layout){.axis = 1, .block = 4};
@@ -107,7 +107,7 @@ static inline clade_val lay2(clade_graph *g, clade_val x, clade_val w) {
   return clade_node_add(g, &lay_linear, NULL, NULL, 2, (clade_val[]){x, w}, NULL);
 }
 
-/* How many steps launch such a kernel. */
+/* Number of steps that launch such a kernel. */
 static inline int steps_of(const clade_func *func, const char *kernel) {
   char *text, title[64];
   int n = 0;

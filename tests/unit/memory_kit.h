@@ -1,12 +1,12 @@
-/* Tests in which every allocation fails once: for one file of a program, as failing_memory.h. */
+/* Tests in which every allocation fails once. Include in one file per program, like failing_memory.h. */
 #ifndef CLADE_MEMORY_KIT_H
 #define CLADE_MEMORY_KIT_H
 
 #include "../failing_memory.h"
 #include "plan_kit.h"
 
-/* Calls `whole` with one allocation failing, every `stride`-th in turn, until it reaches no further one: each failure
- * has a message, and nothing stays behind. Returns how many calls failed. */
+/* Calls `whole` with every `stride`-th allocation failing in turn until no further one is reached. Each failure must
+ * have a message and leak nothing. Returns the number of failed calls. */
 static long fail_allocations(clade_status (*whole)(const void *argument, clade_device *device), const void *argument,
                              clade_device *device, long stride) {
   long n = 1, failed = 0;

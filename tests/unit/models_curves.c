@@ -1,4 +1,4 @@
-/* The models of the examples: as many parameters as their papers' have, the shapes of their results, and one run. */
+/* The example models: their number of parameters, the shapes of their results, and one run. */
 #include <math.h>
 
 #include "models/models.h"
@@ -22,7 +22,7 @@ static int64_t parameters(const clade_graph *g) {
   return sum;
 }
 
-/* With ImageNet's images and classes, as PyTorch's torchvision counts those of its models. */
+/* For ImageNet's images and classes, against the counts of torchvision. */
 static void sizes(void **state) {
   static const struct {
     const char *name;
@@ -41,7 +41,7 @@ static void sizes(void **state) {
   }
 }
 
-/* Of small images: every sum is finite, and the classes differ. The other models are trained by other tests. */
+/* For small images: all results are finite, and classes differ. Other tests train the other models. */
 static void answers(void **state) {
   static const char *const names[] = {"resnet50", "mobilenetv2", "vgg16"};
   static float x[3 * 32 * 32];

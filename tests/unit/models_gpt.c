@@ -1,4 +1,4 @@
-/* The GPT of the examples: its name, its size, and that no place looks ahead. */
+/* The example GPT: its name, its size, and causal attention. */
 #include <math.h>
 
 #include "models/gpt.h"
@@ -34,7 +34,7 @@ static int64_t parameters(const clade_graph *g) {
   return sum;
 }
 
-/* As many as GPT-2's smallest one has, and as 24 layers of 2048. */
+/* Parameters of the smallest GPT-2, and of 24 layers of 2048. */
 static void sizes(void **state) {
   static const struct {
     const char *name;
@@ -64,7 +64,7 @@ static void answer(clade_run *run, const int32_t *tokens, float *logits) {
   OK(clade_read(run, ticket, "y", logits, LENGTH * VOCAB * sizeof *logits));
 }
 
-/* Another token at place 3 changes what comes from there on, and not a bit before it. */
+/* Changing the token at position 3 changes results from there on, and no bit before. */
 static void is_causal(void **state) {
   const gpt_sizes s = {.layers = 2, .width = 8, .heads = 2, .vocab = VOCAB, .length = 8};
   int32_t tokens[LENGTH] = {1, 10, 4, 7, 0, 3};

@@ -1,4 +1,4 @@
-/* Older names are read beside the new ones, and told once. */
+/* Old names are accepted beside the new ones, with one warning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void are_told_once(void **state) {
   assert_int_equal(told, 1);
 }
 
-/* Two meanings of one word: the more special name comes first. */
+/* An ambiguous name: the more specific one takes precedence. */
 static void several(void **state) {
   (void)state;
   assert_string_equal(clade__old_name("TM", 0), "tall");

@@ -1,5 +1,5 @@
-/* What the items of a group compute together (cl_kernels/prelude_group.cl), by an op of its own: sums, the largest with
- * its place, scans, for teams of several sizes whose items are neighbors or spread, against the same in C. */
+/* Work-group primitives (cl_kernels/prelude_group.cl) by an op of its own: sums, maximum with position, scans, for
+ * teams of several sizes with adjacent or strided work-items, against C. */
 #include <math.h>
 #include <stdio.h>
 
@@ -53,7 +53,7 @@ static const char source[] =
     "    upto[line * TEAM + TEAM_LANE] = up;\n"
     "    before[line * TEAM + TEAM_LANE] = down;\n"
     "  }\n"
-    "  const int tells = own & (TEAM_LANE == TEAM - 1);\n" /* all have the result, also the last one */
+    "  const int tells = own & (TEAM_LANE == TEAM - 1);\n" /* all work-items must have the result */
     "  if (tells) {\n"
     "    sums[line] = TEAM_TOTAL(sum);\n"
     "    most[line] = largest;\n"
@@ -106,7 +106,7 @@ static const clade_op team = {.size = sizeof team,
                               .impls = impls,
                               .source = source};
 
-/* ---- the same in C ---- */
+/* ---- reference in C ---- */
 typedef struct wanted {
   double sum, size;
   float most;
@@ -147,7 +147,7 @@ static void compare(const attrs *a, int64_t outer, int64_t n, int64_t inner, con
   }
 }
 
-/* Sums of numbers that differ by 2^60: what additions lose is most of them. Ties, and in some lines what is none. */
+/* Summands that differ by 2^60, so that plain additions lose most of them. Ties, and NaN in some lines. */
 static void fill(float *x, int64_t elements, uint32_t seed) {
   for (int64_t i = 0; i < elements; i++) {
     seed = seed * 1664525u + 1013904223u;
@@ -198,7 +198,7 @@ static void all_teams(void **state) {
   }
 }
 
-/* Groups and parts go by sizes alone, and few are to be compiled. */
+/* Groups and parts depend on sizes alone, and few variants are compiled. */
 static void choices(void **state) {
   (void)state;
   for (int64_t n = 0; n < 3000; n += 7)
@@ -215,7 +215,7 @@ static void choices(void **state) {
   assert_int_equal(clade__group_part(0, 8), 8);
 }
 
-/* ---- what a GPU takes, reckoned for one that is not there ---- */
+/* ---- selection for a GPU that need not exist ---- */
 static const char *const by_groups[] = {
     "eltwise",         "reduce",          "arg_max",         "softmax",         "softmax_grad",
     "transpose",       "square_sum",      "cross_entropy",   "batch_norm",      "layer_norm",
@@ -223,7 +223,7 @@ static const char *const by_groups[] = {
     "conv2d_data",     "conv2d",          "broadcast",       "frame",           "gather",
     "scatter_add",     "batch_norm_grad", "dropout",         "avg_pool2d_grad", "cross_entropy_grad"};
 
-/* Of images, as networks for mobiles have them; and rows of a table. */
+/* Ops on images as in mobile networks, and on rows of a table. */
 static clade_val of_images(clade_graph *g, clade_val x, clade_val w) {
   clade_val ids = clade_input(g, "ids", CLADE_I32, CLADE_SHAPE(8));
   clade_val y = clade_conv2d(g, x, w, .groups = 16, .pad = {1, 1});
@@ -303,7 +303,7 @@ static void taken_on_gpus_alone(void **state) {
   clade_graph_release(g);
 }
 
-/* What is made for another class of devices leaves no choice to keep: `ref` and `group` alone are none on a CPU. */
+/* Implementations for other device classes leave no choice to record: on a CPU, `ref` and `group` alone are none. */
 static void kept_by_class(void **state) {
   clade_device_info cpu = gpu;
   cpu.device_class = CLADE_CPU;

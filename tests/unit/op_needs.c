@@ -1,4 +1,4 @@
-/* What implementations need of a device, one wording for each refusal; and structs of older headers. */
+/* Device requirements of implementations, with one message per refusal; and structs of older headers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "pass/pass.h"
 #include "toy.h"
 
-static int asked; /* how often functions of an implementation were called */
+static int asked; /* number of calls of an implementation's functions */
 static const char *accept(const clade_query *q) {
   (void)q;
   asked++;
@@ -27,7 +27,7 @@ static bool never(const clade_query *q) {
 static const char *const params[] = {"rows", NULL};
 static const clade_space space = {sizeof space, params, defaults, NULL};
 
-/* ---- needs ---- */
+/* ---- requirements ---- */
 static const char *lacks(clade_impl impl, clade_device_info device) {
   const clade_query q = {.size = sizeof q, .device = &device};
   return clade__impl_lacks(&impl, &q);
@@ -86,7 +86,7 @@ static void capabilities(void **state) {
   assert_string_equal(lacks(named("ref"), device), "its kernels are compiled, and the device's come from a bundle");
 }
 
-/* One of them is enough. */
+/* Any one of them suffices. */
 static void units(void **state) {
   (void)state;
   const unsigned both = 1u << CLADE_UNIT_VNNI | 1u << CLADE_UNIT_AMX_INT8;
@@ -103,7 +103,7 @@ static void units(void **state) {
                       "no matrix unit of its multiplies such operands");
 }
 
-/* A test's word is for one implementation, and for its class alone. */
+/* A test's override applies to one implementation and its class only. */
 static void anywhere(void **state) {
   (void)state;
   const clade_impl one = NEEDS(.devices = CLADE_ON_GPU), other = one,
@@ -117,7 +117,7 @@ static void anywhere(void **state) {
   clade__impl_anywhere = NULL;
 }
 
-/* None of its functions is called. */
+/* No function of the implementation is called. */
 static void nothing_is_asked(void **state) {
   (void)state;
   const clade_impl impl = NEEDS(.devices = CLADE_ON_GPU, .accept = accept, .space = &space);
@@ -149,13 +149,13 @@ static void names(void **state) {
       assert_string_not_equal(clade_family_name((*impl)->family), "?");
 }
 
-/* ---- older structs: what lies behind their end is not theirs ---- */
+/* ---- older structs: memory behind their end must not be read ---- */
 static clade_status infer(clade_node *n) {
   n->out[0] = n->in[0];
   return CLADE_OK;
 }
 
-/* A copy of the first bytes alone, so that a sanitizer sees who reads further. */
+/* A copy of the first bytes only, so that a sanitizer detects reads beyond. */
 static void *cut(const void *from, size_t bytes) {
   void *copy = malloc(bytes);
   assert_non_null(copy);
@@ -189,7 +189,7 @@ static void older_structs(void **state) {
   assert_int_equal(add(op), CLADE_OK);
   const clade_impl *const *got = clade__impls(op);
   assert_int_equal(clade__impls_count(op), 4);
-  assert_ptr_equal(got, clade__impls(op)); /* once for all */
+  assert_ptr_equal(got, clade__impls(op)); /* completed once */
   for (int i = 0; i < 4; i++) {
     assert_true(got[i]->size >= sizeof(clade_impl));
     assert_string_equal(got[i]->name, "toy");
@@ -203,7 +203,7 @@ static void older_structs(void **state) {
   assert_int_equal(got[1]->space->size, sizeof(clade_space));
   assert_true(got[1]->space->defaults == defaults && !got[1]->space->configs);
   assert_ptr_equal(got[2]->space, &space);
-  assert_ptr_equal(got[3], &whole); /* nothing to fill up */
+  assert_ptr_equal(got[3], &whole); /* needs no completion */
   assert_string_equal(clade__kernel_file(op, got[0]), "acme.old");
   assert_null(clade__kernel_source_of(op, got[0]));
   for (int i = 0; i < 3; i++) free((void *)(uintptr_t)all[i]);

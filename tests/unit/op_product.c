@@ -1,5 +1,5 @@
-/* What `simt` makes of devices that no machine of ours has: which tile it starts from, whom it refuses, when it is
- * taken before `ref`; and when `few` is taken before it. */
+/* Decisions of `simt` for hypothetical devices: default tile, refusals, and cost relative to `ref`; and when `few`
+ * is cheaper. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static const clade_device_info gpu = {.size = sizeof gpu,
                                       .max_item = {1024, 1024, 64},
                                       .local_bytes = 48 << 10};
 
-/* A node of a graph, as ops see it. */
+/* A node of a graph in the form that ops see. */
 typedef struct seen {
   clade_graph *graph;
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
@@ -57,7 +57,7 @@ static const clade_impl *named(const clade_op *op, const char *name) {
   return *impl;
 }
 
-/* NULL, or why simt refuses; its row and its seconds over those of ref. */
+/* Returns NULL or simt's refusal, with its configuration and its cost relative to ref. */
 static const char *ask(const seen *s, const clade_device_info *device, int32_t *config, double *ratio) {
   clade_query q = {sizeof q, &s->node, device, NULL}, plain = q;
   const clade_impl *simt = named(s->node.op, "simt"), *ref = named(s->node.op, "ref");
@@ -87,7 +87,7 @@ static void taken_on_gpus_alone(void **state) {
   clade_graph_release(s.graph);
 }
 
-/* A row of each group: all but one of a tile's would be computed for nothing. */
+/* One row per group: a tile would waste all rows but one. */
 static void depthwise_is_left_to_ref(void **state) {
   (void)state;
   seen s = {.graph = convolution(64, 28, 64)};
@@ -127,7 +127,7 @@ static void small_devices(void **state) {
   clade_graph_release(s.graph);
 }
 
-/* More units take smaller tiles; how sums are cut does not follow. */
+/* More compute units give smaller tiles; split-K does not depend on them. */
 static void tiles_fill_the_units(void **state) {
   (void)state;
   clade_device_info few = gpu, many = gpu;
@@ -150,7 +150,7 @@ static void tiles_fill_the_units(void **state) {
   clade_graph_release(s.graph);
 }
 
-/* Parts cover the inner axis, none is empty, and only products of few tiles have several. */
+/* Parts cover the inner axis, none is empty, and only products with few tiles have several. */
 static void parts_of_the_inner_axis(void **state) {
   (void)state;
   static const struct {
@@ -188,8 +188,8 @@ static double seconds(const clade_impl *impl, const seen *s, const clade_device_
   return clade__impl_unfit(impl, &q) ? INFINITY : impl->cost(&q);
 }
 
-/* Products of few rows or columns are `few`'s, however the others lie, and cost what reading these takes; of one part
- * or several whatever the device has. */
+/* Products with few rows or columns select `few` for any layout of the other operand, with the cost of reading it;
+ * the number of parts does not depend on the device. */
 static void few_rows(void **state) {
   (void)state;
   static const struct {

@@ -1,4 +1,4 @@
-/* What ops say about shapes: results on symbols, and refusals that name argument, value and expectation. */
+/* Shape inference: results for symbols, and errors that name argument, value and expectation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static void linear_variables(void **state) {
   clade_graph_release(g);
 }
 
-/* One refusal per row: a graph with x f32[2, 3, 4], i i32[2, 3], c i64[] is built anew for each. */
+/* One error per row: a graph with x f32[2, 3, 4], i i32[2, 3], c i64[] is built for each. */
 typedef clade_val attempt_fn(clade_graph *g, clade_val x, clade_val i, clade_val c);
 #define ATTEMPT(name, expression)                                                \
   static clade_val name(clade_graph *g, clade_val x, clade_val i, clade_val c) { \
@@ -169,7 +169,7 @@ static void refuses(void **state) {
   }
 }
 
-/* What a product's operands are read as, by strides from an offset on, lies inside of them. Passes write it. */
+/* Strided views of a product's operands, as passes create them, must stay within the operand. */
 typedef struct reading {
   clade_shape shape;
   int64_t stride[CLADE_MAX_RANK], offset;
@@ -182,12 +182,12 @@ static void readings(void **state) {
   const reading each[] = {
       {CLADE_SHAPE(3, 4), {4, 1}, 0, true},
       {CLADE_SHAPE(2, 4), {4, 1}, 16, true},  /* the last two of six rows */
-      {CLADE_SHAPE(2, 4), {4, 1}, 17, false}, /* one element further */
+      {CLADE_SHAPE(2, 4), {4, 1}, 17, false}, /* one element too far */
       {CLADE_SHAPE(2, 4), {4, 1}, -1, false},
       {CLADE_SHAPE(2, 4), {20, 1}, 0, true},
       {CLADE_SHAPE(2, 4), {21, 1}, 0, false},
-      {CLADE_SHAPE(2, 4), {4, 2}, 0, false}, /* elements of a row lie beside each other */
-      {CLADE_SHAPE(2, 4), {3, 1}, 0, false}, /* rows overlap */
+      {CLADE_SHAPE(2, 4), {4, 2}, 0, false}, /* elements of a row must be contiguous */
+      {CLADE_SHAPE(2, 4), {3, 1}, 0, false}, /* overlapping rows */
       {CLADE_SHAPE(2, 4), {-4, 1}, 8, false},
       {CLADE_SHAPE(5, 3, 4), {0, 4, 1}, 0, true}, /* the same matrix five times */
       {CLADE_SHAPE(3, 3, 4), {far, 4, 1}, 0, false},
@@ -217,7 +217,7 @@ static void readings(void **state) {
     }
 }
 
-/* A rest or a product that no sizes can satisfy is found when sizes are given. */
+/* An inferred dimension or product that sizes cannot satisfy is detected by specialization. */
 static void specialized(void **state) {
   (void)state;
   clade_graph *g = fresh(), *bound = NULL;
@@ -232,7 +232,7 @@ static void specialized(void **state) {
   clade_graph_release(g);
 }
 
-/* Axes that are walked through without a gap become one. */
+/* Contiguous axes are collapsed into one. */
 static void collapsed(void **state) {
   (void)state;
   int64_t dim[CLADE_MAX_RANK] = {2, 1, 3, 4}, a[CLADE_MAX_RANK] = {12, 12, 4, 1}, b[CLADE_MAX_RANK] = {4, 4, 0, 1};
@@ -244,7 +244,7 @@ static void collapsed(void **state) {
   assert_int_equal(dense[0], 1);
 }
 
-/* The first implementation of y's op that takes it on a device whose work-items make so many passes; NULL: none. */
+/* The first implementation of y's op that accepts a device with this limit of loop iterations; NULL: none. */
 static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
   const clade_device_info device = {
       .size = sizeof device, .device_class = CLADE_CPU, .compute_units = 2, .vector_f32 = 8, .max_passes = max_passes};
@@ -262,7 +262,7 @@ static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
   return NULL;
 }
 
-/* Loops that the device would cut short are refused, or made in more pieces. */
+/* Loops that the device would cut off are refused or split. */
 static void long_loops(void **state) {
   (void)state;
   clade_graph *g = fresh();
@@ -271,11 +271,11 @@ static void long_loops(void **state) {
             wide = input(g, "wide", CLADE_F32, CLADE_SHAPE(3, 700, 2, 5, 2));
   clade_val split = clade_sum(g, x, .n_axes = 1, .axes = {1});
   assert_string_equal(taker(g, split, 65535), "split");
-  clade_val rows = clade_sum(g, x, .n_axes = 2, .axes = {0, 2}); /* the last axis first, then the other one */
+  clade_val rows = clade_sum(g, x, .n_axes = 2, .axes = {0, 2}); /* the last axis first, then the other */
   assert_string_equal(taker(g, rows, 65535), "split");
   clade_val apart = clade_sum(g, wide, .n_axes = 3, .axes = {0, 2, 4});
   assert_string_equal(taker(g, apart, 65535), "ref");
-  assert_null(taker(g, apart, 8)); /* loops of 3, 2 and 2, and their ends */
+  assert_null(taker(g, apart, 8)); /* loops of 3, 2 and 2 with their ends */
   assert_string_equal(taker(g, apart, 0), "ref");
   clade_val top = clade_arg_max(g, x, 1);
   assert_null(taker(g, top, 65535));
@@ -284,7 +284,7 @@ static void long_loops(void **state) {
   assert_null(taker(g, soft, 65535));
   assert_string_equal(taker(g, soft, 0), "lines");
   clade_val soft_row = clade_softmax(g, row, 1);
-  assert_string_equal(taker(g, soft_row, 65535), "vec"); /* sixteen elements a pass, three times */
+  assert_string_equal(taker(g, soft_row, 65535), "vec"); /* sixteen elements per iteration, three loops */
   assert_null(taker(g, soft_row, 17000));
   assert_string_equal(taker(g, soft_row, 0), "vec");
   clade_val product = clade_gemm(g, row, row, .trans_b = true);

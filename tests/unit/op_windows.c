@@ -1,5 +1,5 @@
-/* Convolution and pooling: shapes on symbols, and refusals that name argument, value and expectation,
- * of builders' options and of nodes' attributes. */
+/* Convolution and pooling: shapes of symbols, and errors that name argument, value and expectation, for builders'
+ * options and nodes' attributes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,14 +47,14 @@ static void shapes(void **state) {
   expect(g, clade_nn_conv2d(g, "c2", x, .out = 9, .kernel = {3, 3}, .groups = 3, .stride = {2, 2}, .no_bias = true),
          CLADE_SHAPE(batch, 9, 6, 13));
   assert_int_equal(clade_graph_status(g), CLADE_OK);
-  assert_int_equal(g->variables.count, 3); /* one of the layers has no bias */
+  assert_int_equal(g->variables.count, 3); /* one layer has no bias */
   const clade_shape weight = {4, {9, 2, 3, 3}};
   assert_string_equal(g->variables.at[2].name, "c2.weight");
   assert_true(clade_shape_equal(&clade__type(g, g->variables.at[2].value)->shape, &weight));
   clade_graph_release(g);
 }
 
-/* A picture whose size is a symbol, through forward and backward pass; sizes that do not fit are found when given. */
+/* Images of symbolic size, forward and backward; sizes that do not fit are detected by specialization. */
 static void symbols(void **state) {
   (void)state;
   clade_graph *g = fresh(), *bound = NULL;
@@ -160,10 +160,10 @@ static void refuses(void **state) {
 enum { STRIDE, DILATION, KERNEL, FIELDS };
 typedef struct windowed {
   const clade_op *op;
-  clade_shape in[2], shape; /* `shape`: that of the attributes */
+  clade_shape in[2], shape; /* `shape`: an attribute */
 } windowed;
 
-/* A node whose window has `value` in one place; what is at least 1 is taken. */
+/* A node with `value` in one field of its window; values of at least 1 are accepted. */
 static void node_with(const windowed *o, int field, int axis, int value) {
   clade__window window = {{3, 3}, {1, 1}, {0}, {1, 1}};
   int32_t *const fields[FIELDS] = {window.stride, window.dilation, window.kernel};
@@ -171,7 +171,7 @@ static void node_with(const windowed *o, int field, int axis, int value) {
   const clade__conv_attrs conv = {.window = window, .groups = 1, .shape = o->shape};
   const clade__pool_attrs pool = {.window = window, .shape = o->shape};
   const bool pools = o->op->attrs == clade__pool_table;
-  const bool compared = field == KERNEL && !pools; /* with the weights first */
+  const bool compared = field == KERNEL && !pools; /* compared with the weights first */
   clade_status want = value >= 1 ? CLADE_OK : compared ? CLADE_BAD_SHAPE : CLADE_INVALID;
   char words[200] = "expected a kernel of";
   clade_graph *g = fresh();
@@ -185,8 +185,8 @@ static void node_with(const windowed *o, int field, int axis, int value) {
   clade_graph_release(g);
 }
 
-/* A stride or a dilation of 0 is unset in a builder's options. In a node's own attributes it is as wrong as a negative
- * one: each op refuses it before anything is divided by it. */
+/* In builders' options, a stride or dilation of 0 means unset. In attributes it is invalid like negative ones, and
+ * refused before any division. */
 static void attributes(void **state) {
   (void)state;
   const clade_shape x = CLADE_SHAPE(2, 4, 7, 8), w = CLADE_SHAPE(4, 4, 3, 3), y = CLADE_SHAPE(2, 4, 5, 6), none = {0};
@@ -200,7 +200,7 @@ static void attributes(void **state) {
         for (int value = 1; value >= -1; value--) node_with(&ops[k], field, axis, value);
 }
 
-/* The depth's windows, of conv3d. */
+/* conv3d's windows along the depth. */
 static void depth_attributes(void **state) {
   (void)state;
   const clade__unfold_attrs good = {.size = 7, .kernel = 3, .stride = 1, .dilation = 1};
@@ -225,7 +225,7 @@ static void depth_attributes(void **state) {
       }
 }
 
-/* What walks through height and width as one takes operands that are broadcast along both or along none. */
+/* Implementations that treat height and width as one axis support operands that are broadcast along both or neither. */
 static void epilogue_operands(void **state) {
   (void)state;
   const clade__host *host = clade__host_of(&clade__op_conv2d);
@@ -236,7 +236,7 @@ static void epilogue_operands(void **state) {
   for (size_t i = 0; i < CLADE_COUNT(refused); i++) assert_non_null(clade__host_refuses(host, &refused[i], &y));
   assert_null(clade__host_refuses(clade__host_of(&clade__op_gemm), &line, &y));
   assert_null(clade__host_of(&clade__op_reshape));
-  const clade_shape column = CLADE_SHAPE(2, 3, 4, 1); /* an axis of one is both */
+  const clade_shape column = CLADE_SHAPE(2, 3, 4, 1); /* an axis of 1 counts as either */
   assert_null(clade__host_refuses(host, &column, &column));
 }
 

@@ -1,5 +1,5 @@
-/* Options that are set to zero: each of those whose default is another number, by the macro and in the struct; and that
- * a macro X of the program's survives the headers. C++ has the same in tests/consumers. */
+/* Explicit zeros in options with nonzero defaults, by the macro and in the struct; and a program's own macro X
+ * survives the headers. tests/consumers has the same for C++. */
 #define X 41
 #include <clade/clade.h>
 
@@ -15,7 +15,7 @@
 #error "the headers changed the program's X"
 #endif
 
-/* An option whose default is not zero, and what comes of it: unset, zero by the macro, zero in the struct. */
+/* An option with a nonzero default and its effect: unset, zero by the macro, zero in the struct. */
 typedef struct row {
   const char *type, *name;
   double unset, by_macro, by_struct;
@@ -32,7 +32,7 @@ static void add(rows *all, const char *type, const char *name, double unset, dou
   all->at[all->n++] = (row){type, name, unset, by_macro, by_struct};
 }
 
-/* ---- optimizers and schedules, which show their numbers ---- */
+/* ---- optimizers and schedules, through their numbers ---- */
 #define ADD(all, call, CALL, option, part)                                                                   \
   do {                                                                                                       \
     clade_##call##_opt o = {CLADE_##CALL##_OPT};                                                             \
@@ -63,7 +63,7 @@ static void training(rows *all) {
       (double)clade_one_cycle(.steps = 1000, .peak_at = 0).peak, (double)clade_one_cycle_(&o).peak);
 }
 
-/* ---- nodes, of which a graph's text tells ---- */
+/* ---- nodes, through the printed graph ---- */
 static clade_graph *graph(clade_val *x) {
   clade_graph *g;
   assert_int_equal(clade_graph_new(&g), CLADE_OK);
@@ -72,7 +72,7 @@ static clade_graph *graph(clade_val *x) {
   return g;
 }
 
-/* The number behind "NAME=" of a node; 0 where it has none, as the text leaves out zeros. */
+/* The number behind "NAME=" of a node; 0 if absent, since zeros are not printed. */
 static double told(clade_graph *g, const char *name) {
   char *text, key[40];
   if (clade_graph_status(g) != CLADE_OK) fail_msg("%s", clade_graph_message(g));
@@ -85,7 +85,7 @@ static double told(clade_graph *g, const char *name) {
   return value;
 }
 
-/* Whether the bias of a product is added: 1 where the text has the sum. */
+/* Whether a product's bias is added: 1 if the printed graph has the sum. */
 static double added(clade_graph *g) {
   char *text;
   if (clade_graph_status(g) != CLADE_OK) fail_msg("%s", clade_graph_message(g));
@@ -151,8 +151,8 @@ static void test_every_zero(void **state) {
   }
 }
 
-/* ---- that the rows above are all there are ---- */
-/* Takes "NAME = VALUE" behind a dot; NULL at the end. */
+/* ---- completeness of the rows above ---- */
+/* Parses "NAME = VALUE" behind a dot; NULL at the end. */
 static const char *next_default(const char *at, const char *end, char *name, double *value) {
   at = memchr(at, '.', (size_t)(end - at));
   if (!at) return NULL;
@@ -175,7 +175,7 @@ static int look_up(const rows *all, const char *text) {
     assert_non_null(end);
     snprintf(type, sizeof type, "%.*s", (int)(strstr(at, "_opt") - at), at);
     for (const char *one = strchr(at, ','); (one = next_default(one, end, name, &value));) {
-      bool there = !strcmp(name, "n_axes"); /* refused: test_zeros_without_sense */
+      bool there = !strcmp(name, "n_axes"); /* refused: see test_zeros_without_sense */
       for (int i = 0; i < all->n; i++)
         there =
             there || (!strcmp(all->at[i].type, type) && !strcmp(all->at[i].name, name) && is(all->at[i].unset, value));
@@ -208,7 +208,7 @@ static void test_all_are_listed(void **state) {
   assert_int_equal(found, 10);
 }
 
-/* ---- zeros of other kinds ---- */
+/* ---- other zeros ---- */
 static void test_zeros_without_sense(void **state) {
   clade_val x;
   clade_graph *g = graph(&x);
@@ -240,7 +240,7 @@ static void test_weights_of_zero(void **state) {
   clade_graph_release(g);
 }
 
-/* Structs that lie inside others cannot grow: their room is for what comes. */
+/* Structs within structs cannot grow: they have reserved space. */
 static void test_sizes(void **state) {
   (void)state;
   assert_int_equal(sizeof(clade_optimizer), 128);

@@ -1,4 +1,4 @@
-/* Mixed precision as a pass: which nodes compute in what, that values are cast once, and the user's words. */
+/* The mixed precision pass: types of nodes, single casts per value, and the user's overrides. */
 #include "toy.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool is_cast(const clade__node *n) {
   return p->n_insn == 1 && p->insn[0].fn == clade__elt_by_name("cast")->number;
 }
 
-/* "gemm:bf16 reduce:f32 …", casts between types as ">bf16", sources left out; by the first result. */
+/* "gemm:bf16 reduce:f32 …", casts as ">bf16", without sources; by the first result. */
 static void assert_types(clade_graph *g, clade_dtype precision, const char *types, const char *want) {
   clade__pass_ctx ctx = context(g, precision, types);
   clade__text have = {0};
@@ -60,7 +60,7 @@ static clade_graph *perceptron(void) {
   return g;
 }
 
-/* A bias, which is repeated, is added in f32 and makes nothing wide; outputs are f32. */
+/* A broadcast bias is added in f32 without widening the result; outputs are f32. */
 static void test_layers(void **state) {
   (void)state;
   static const char narrow[] = ">bf16 >bf16 gemm:bf16 eltwise:f32 >bf16 eltwise:bf16 >bf16 gemm:bf16 eltwise:f32";
@@ -93,7 +93,7 @@ static clade_graph *residual(bool train) {
   return g;
 }
 
-/* What lies between convolutions is narrow; the sum is f32, and so is the update. */
+/* Values between convolutions are narrow; the sum and the update are f32. */
 static void test_between(void **state) {
   (void)state;
   clade_graph *g = residual(true);
@@ -117,7 +117,7 @@ static void test_between(void **state) {
   clade_graph_release(ctx.graph);
 }
 
-/* Of the weights that the forward and the backward pass read, one copy each. */
+/* One cast of weights serves both forward and backward pass. */
 static void test_once(void **state) {
   (void)state;
   clade__pass_ctx ctx = context(residual(true), CLADE_BF16, NULL);
@@ -135,7 +135,7 @@ static void test_once(void **state) {
   clade_graph_release(ctx.graph);
 }
 
-/* Statistics that are computed from f32 variables keep their digits: one program in f32, rounded at its end. */
+/* Statistics computed from f32 variables keep their precision: one program in f32, rounded at the end. */
 static void test_inference(void **state) {
   (void)state;
   assert_types(residual(false), CLADE_BF16, NULL,
@@ -144,7 +144,7 @@ static void test_inference(void **state) {
                ">f32 reduce:f32");
 }
 
-/* What is as large as the result decides; what is repeated, and constants, do not. */
+/* Operands of the result's size decide; broadcast operands and constants do not. */
 static void test_promotion(void **state) {
   (void)state;
   const struct {
@@ -162,7 +162,7 @@ static void test_promotion(void **state) {
   }
 }
 
-/* Functions whose results need more, and what names its types by itself. */
+/* Functions that need f32, and explicit types. */
 static void test_wide(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -179,7 +179,7 @@ static void test_wide(void **state) {
   assert_types(g, CLADE_BF16, NULL, ">f16 eltwise:f16 gemm:f16");
   g = new_graph();
   y = clade_gemm(g, matrix(g, "a"), matrix(g, "b"));
-  clade_output(g, "y", toy1(g, "mine", y)); /* an op that says nothing */
+  clade_output(g, "y", toy1(g, "mine", y)); /* an op without a rule */
   assert_types(g, CLADE_BF16, NULL, ">bf16 >bf16 gemm:bf16 >f32 toy:f32");
   g = new_graph();
   y = clade_gemm(g, matrix(g, "a"), matrix(g, "b"));
@@ -187,7 +187,7 @@ static void test_wide(void **state) {
   assert_types(g, CLADE_BF16, NULL, ">bf16 >bf16 gemm:bf16 >f32 frame:f32");
 }
 
-/* ---- words ---- */
+/* ---- overrides ---- */
 static void test_words(void **state) {
   (void)state;
   assert_types(perceptron(), CLADE_BF16, "gemm=f32", "gemm:f32 eltwise:f32 eltwise:f32 gemm:f32 eltwise:f32");
@@ -199,7 +199,7 @@ static void test_words(void **state) {
                ">bf16 >bf16 gemm:bf16 eltwise:f32 >bf16 eltwise:f32 >bf16 >bf16 gemm:bf16 eltwise:f32");
 }
 
-/* A layer's word holds for its derivatives too. */
+/* An override of a layer also applies to its derivatives. */
 static void test_words_of_derivatives(void **state) {
   (void)state;
   clade__pass_ctx ctx = context(residual(true), CLADE_BF16, "c2=f32");

@@ -1,4 +1,4 @@
-/* Derivatives: random scalar graphs against central differences, and what has none. */
+/* Differentiation: random scalar graphs against central differences, and values without derivatives. */
 #include "toy.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static clade_val random_node(clade_graph *g, uint64_t key, uint64_t *at, clade_v
   }
 }
 
-/* A graph's values for its inputs x0, x1, …, everything a scalar. */
+/* Values of a scalar graph for its inputs x0, x1, …. */
 static double *evaluate(const clade_graph *g, const double *x) {
   double *value = calloc(g->n_values, sizeof *value);
   assert_non_null(value);
@@ -35,7 +35,7 @@ static double *evaluate(const clade_graph *g, const double *x) {
     const clade__node *n = &g->nodes[i];
     double in[CLADE_MAX_OPERANDS];
     for (int k = 0; k < n->n_in; k++) in[k] = value[n->in[k]];
-    if (n->op->infer == toy_two) continue; /* nobody asks for it */
+    if (n->op->infer == toy_two) continue; /* unused */
     if (n->op == &clade__op_input)
       value[n->first_out] = x[n->name[1] - '0'];
     else if (n->op == &clade__op_constant)
@@ -103,7 +103,7 @@ static void test_given(void **state) {
   clade_graph_release(g);
 }
 
-/* An integer way and a comparison end the flow; an inner value gets its own. */
+/* Integers and comparisons stop gradients; an inner value gets its own gradient. */
 static void test_flow(void **state) {
   (void)state;
   const double at[] = {3};
@@ -116,7 +116,7 @@ static void test_flow(void **state) {
   clade_graph_release(g);
 }
 
-/* The same ones asked for again are nodes of their own; those of an elementwise derivative are refused. */
+/* Repeating a request creates new nodes; second derivatives of elementwise functions are refused. */
 static void test_again(void **state) {
   (void)state;
   const double at[] = {3};
@@ -130,7 +130,7 @@ static void test_again(void **state) {
   clade_graph_release(g);
 }
 
-/* Both outputs are the operand; an output that nobody uses brings no gradient. */
+/* Both outputs equal the operand; an unused output contributes no gradient. */
 static int pair_douts;
 static clade_status grad_pair(clade_grad *g) {
   pair_douts = clade_val_ok(g->dout[0]) + 2 * clade_val_ok(g->dout[1]);
@@ -155,7 +155,7 @@ static void test_outputs(void **state) {
   }
 }
 
-/* What flows in from several uses is added from the last use to the first: the same sum every time. */
+/* Gradients of several uses are added from the last use to the first, always in the same order. */
 static void test_order(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -174,7 +174,7 @@ static void test_order(void **state) {
   clade_graph_release(g);
 }
 
-/* Nothing recurses along the graph. */
+/* No recursion along the graph. */
 static void test_deep(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -185,7 +185,7 @@ static void test_deep(void **state) {
   clade_graph_release(g);
 }
 
-/* What stands behind it counts as a constant, and needs no derivative. */
+/* stop_gradient: its operand counts as constant and needs no derivative. */
 static void test_stop(void **state) {
   (void)state;
   const double at[] = {3};
@@ -271,7 +271,7 @@ static void test_devices(void **state) {
   clade_graph_release(g);
 }
 
-/* Sums of two, each on the device of its first share; a share's own sum is on its own. */
+/* Pairwise sums, each on the device of its first share; a share's own sum is on its own device. */
 static void assert_tree(const clade_graph *g, clade__id value, int first, int n) {
   const clade__node *node = &g->nodes[g->values[value].node];
   int half = 1;
@@ -305,7 +305,7 @@ static void test_shares(void **state) {
   }
 }
 
-/* A share that gives nothing leaves its place in the tree to the other one of the pair. */
+/* A share without a gradient leaves its place in the sum to its partner. */
 static void test_shares_without(void **state) {
   (void)state;
   clade_graph *g = new_graph();

@@ -1,4 +1,4 @@
-/* Dead code, folding, placing and choosing, over toy ops: each is seen in the printed graph. */
+/* Dead code elimination, folding, placement and selection with toy ops, verified by printed graphs. */
 #include "toy.h"
 
 #include "pass/pass.h"
@@ -10,7 +10,7 @@ static clade__pass_ctx context(clade_graph *g) {
   return (clade__pass_ctx){.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .fallback = -1};
 }
 
-/* Runs a pass over g, which stays as it is, compares what it made, and releases both. */
+/* Applies a pass to g, which stays unchanged, compares the result, and releases both. */
 static void assert_pass(clade_status (*pass)(clade__pass_ctx *), clade_graph *g, const char *want) {
   clade__pass_ctx ctx = context(g);
   const clade__hash before = clade__graph_hash(g);
@@ -56,7 +56,7 @@ static void test_common(void **state) {
   clade_output(g, "half", half);
   clade_output(g, "wide", wide);
   clade_graph_place(g, 1);
-  clade_output(g, "r", toy2(g, NULL, a[1], one)); /* elsewhere: another one */
+  clade_output(g, "r", toy2(g, NULL, a[1], one)); /* on another device: not merged */
   assert_pass(clade__pass_fold, g,
               "graph {\n"
               "  %1 = input \"x\" : f32[2]\n"
@@ -81,7 +81,7 @@ static void test_place(void **state) {
   clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2), (clade_initial){CLADE_INIT_NORMAL, 0, 1});
   clade_graph_place(g, 1);
   clade_val y = toy2(g, "y", x, c), z = toy2(g, "z", y, x);
-  clade_val t = clade_transfer(g, x, 1); /* by hand: the same one serves */
+  clade_val t = clade_transfer(g, x, 1); /* an explicit transfer is reused */
   clade_assign(g, w, toy2(g, "n", z, t));
   assert_pass(clade__pass_place, g,
               "graph {\n"
@@ -98,7 +98,7 @@ static void test_place(void **state) {
               "}\n");
 }
 
-/* ---- choosing ---- */
+/* ---- selection ---- */
 static const char *never(const clade_query *q) {
   (void)q;
   return "never does";
@@ -106,7 +106,7 @@ static const char *never(const clade_query *q) {
 static const char *vectors(const clade_query *q) { return q->device->vector_f32 < 4 ? "needs vectors of 4" : NULL; }
 static void blocked(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)q;
-  in[0] = out[0] = (clade_layout){.axis = 2, .block = 8}; /* of what has two axes at most */
+  in[0] = out[0] = (clade_layout){.axis = 2, .block = 8}; /* for a value with at most two axes */
 }
 static double cheap(const clade_query *q) {
   (void)q;
@@ -177,7 +177,7 @@ static void assert_no_choice(const clade_op *op, const char *prefer, clade_statu
   ctx.prefer = prefer;
   clade_status asked = clade__pass_prefer(&ctx);
   assert_error(asked == CLADE_OK ? clade__pass_select(&ctx) : asked, status, part);
-  assert_ptr_equal(ctx.graph, g); /* still there, and ours */
+  assert_ptr_equal(ctx.graph, g); /* still owned by the context */
   clade_graph_release(ctx.graph);
   clade_graph_release(g);
 }
@@ -213,7 +213,7 @@ static void test_check(void **state) {
   clade_graph_release(g);
 }
 
-/* A view, an effect and a value that is output as it came in, through the whole of it. */
+/* A view, an effect, and an input that is output directly, through the whole pipeline. */
 static void test_pipeline(void **state) {
   (void)state;
   clade_op view = toy, working = toy;

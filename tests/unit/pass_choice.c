@@ -1,4 +1,5 @@
-/* Which tuning records hold, over toy ops: only what the space offers, the kernels have and `accept` takes. */
+/* Validity of tuning records, with toy ops: the space must offer them, the kernels must exist, and `accept` must
+ * agree. */
 #include <stdio.h>
 
 #include "toy.h"
@@ -58,7 +59,7 @@ static void put(const char *problem, const char *impl, int32_t a, int32_t b, cla
                      .impl = impl,
                      .kernel = kernel,
                      .n_params = has_config ? 2 : 0,
-                     .param = {"BK", "TM"}, /* in whatever order */
+                     .param = {"BK", "TM"}, /* in any order */
                      .value = {b, a}};
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
 }
@@ -81,7 +82,7 @@ static clade_status select_in(const clade__records *pins, const char *prefer, bo
   return clade__pass_select(ctx);
 }
 
-/* What a node f32[100] is given: "vec 4 64 cheapest". */
+/* The choice for a node f32[100]: "vec 4 64 cheapest". */
 static const char *choose(const clade__records *pins, const char *prefer, bool strict) {
   static char text[80];
   clade__pass_ctx ctx;
@@ -111,7 +112,7 @@ static const clade_impl *const both[] = {
     NULL,
 };
 
-/* A device with a bundle has its kernels and no others; one without has all but those of bundles. */
+/* A device with a bundle supports bundle kernels only; one without, all others. */
 static void bundled_kernels(void **state) {
   (void)state;
   static const char *const has[] = {"other_f32", "toy_f32", NULL}, *const lacks[] = {"toy_f3", NULL};
@@ -147,7 +148,7 @@ static const clade_impl *const huge_first[] = {
     NULL,
 };
 
-/* What a record says neither; but the last one is all that is left. */
+/* Workspace limits override records, except for the last implementation. */
 static void scratch_has_a_limit(void **state) {
   (void)state;
   op.impls = scratch;
@@ -177,11 +178,11 @@ static void records_choose(void **state) {
 static void what_does_not_hold_is_ignored(void **state) {
   (void)state;
   clade__hash kernel;
-  put(BUCKET, "vec", 7, 64, any); /* no row of the space */
+  put(BUCKET, "vec", 7, 64, any); /* not in the space */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
-  put(BUCKET, "vec", 8, 64, any); /* values that are no row together */
+  put(BUCKET, "vec", 8, 64, any); /* values that do not occur together */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
-  put(BUCKET, "vec", 9, 9, any); /* a row that accept refuses */
+  put(BUCKET, "vec", 9, 9, any); /* refused by `accept` */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
   put(BUCKET, "vec", 8, 128, (clade__hash){1, 2}); /* other kernels */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
@@ -192,14 +193,14 @@ static void what_does_not_hold_is_ignored(void **state) {
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
   op.source = NULL;
   put(BUCKET, "vec", 8, 128, any);
-  put(BUCKET, "gone", 0, 0, any); /* beside one that was no slower, and that nobody has any more */
+  put(BUCKET, "gone", 0, 0, any); /* fastest, but removed: voids the comparison */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
   clade__record r = {.op = "toy.tuned", .problem = BUCKET, .impl = "vec", .n_params = 1, .param = {"TM"}, .value = {6}};
   assert_int_equal(clade__records_put(set, &r), CLADE_OK); /* parameters of another version */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
 }
 
-/* Whoever is further off than the op promises is not taken, whatever was measured. */
+/* With .strict, implementations beyond the op's error bound are not chosen, whatever was measured. */
 static void strict_takes_none_that_is_loose(void **state) {
   (void)state;
   assert_string_equal(choose(NULL, NULL, true), "mid cheapest");
@@ -210,7 +211,7 @@ static void strict_takes_none_that_is_loose(void **state) {
 
 static void starts_come_from_records_too(void **state) {
   (void)state;
-  put("*", "vec", 6, 64, any); /* vec starts there, and is dearer then: mid is taken */
+  put("*", "vec", 6, 64, any); /* vec's default becomes slower, so mid is chosen */
   assert_string_equal(chosen(NULL, NULL), "mid cheapest");
   assert_string_equal(chosen(NULL, "toy.tuned=vec"), "vec 6 64 asked for");
   put("*", "vec", 5, 5, any);
@@ -232,18 +233,18 @@ static void pins_come_first(void **state) {
                      .problem = exact.data,
                      .impl = "vec",
                      .n_params = 2,
-                     .param = {"rows", "depth"}, /* as they were called before */
+                     .param = {"rows", "depth"}, /* old names */
                      .value = {6, 64}};
   assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
   assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
   assert_string_equal(chosen(pins, "toy.tuned=mid"), "mid asked for");
   op.impls = huge_first;
-  device.budget_bytes = 1; /* what an earlier device had room for */
+  device.budget_bytes = 1; /* another device had room for it */
   assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
   assert_string_equal(chosen(NULL, NULL), "ref measured");
   device.budget_bytes = 0;
   op.impls = impls;
-  r.value[0] = 7; /* not offered: as if it were not there */
+  r.value[0] = 7; /* not offered: ignored */
   assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
   assert_string_equal(chosen(pins, NULL), "ref measured");
   clade__records_release(pins);

@@ -1,6 +1,5 @@
-/* What goes to the fallback device, over toy ops: what nobody else takes, what is cheaper in all, as estimated or as
- * measured, what changes programs, what was forced. Small random graphs are placed as well as trying everything does.
- */
+/* Placement on the fallback device, with toy ops: unsupported nodes, estimated and measured total cost, program
+ * changes, and forced placements. Small random graphs are compared with exhaustive search. */
 #include <stdio.h>
 
 #include "toy.h"
@@ -14,7 +13,7 @@ static const clade_device_info devices[2] = {
     {.size = sizeof(clade_device_info), .name = "home", .driver = "1", .kernels = kernels},
     {.size = sizeof(clade_device_info), .name = "away", .driver = "1"}};
 
-/* ---- ops by what they cost: at home by a bundle's kernel, away by a compiled one ---- */
+/* ---- ops by cost: at home by a bundle kernel, away by a compiled kernel ---- */
 #define COST(name, seconds)                  \
   static double name(const clade_query *q) { \
     (void)q;                                 \
@@ -44,7 +43,7 @@ static const clade_impl *const only_impls[] = {CLADE_IMPL(.name = "b", .cost = s
 static const clade_op only = {
     .size = sizeof(clade_op), .name = "only", .max_in = 3, .n_out = 1, .infer = infer, .impls = only_impls};
 
-/* Whose kernel is in another program, and one of whose implementations the tuner chooses. */
+/* An op with a kernel in another program, and one whose implementation the tuner chooses. */
 static const clade_impl *const other_impls[] = {
     CLADE_IMPL(.name = "b", .cost = small, .bundled = "l"),
     CLADE_IMPL(.name = "c", .cost = middling),
@@ -77,7 +76,7 @@ static clade__pass_ctx context(clade_graph *g, const char *place) {
       .graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .fallback = 1, .place = place};
 }
 
-/* After the pass: "x@0 >1 n@1", a copy is >DEVICE. Releases the graph. */
+/* The placement in the form "x@0 >1 n@1", where >DEVICE is a copy. Releases the graph. */
 static void assert_placed_in(clade__pass_ctx ctx, clade_graph *g, const char *want) {
   char text[256] = "";
   assert_error(clade__pass_place_words(&ctx), CLADE_OK, "");
@@ -107,7 +106,7 @@ static void what_only_one_takes(void **state) {
   clade_graph *g = new_graph();
   clade_val x = input(g), a = one(g, &only, "a", x), n = one(g, &never, "n", a);
   assert_placed(g, one(g, &only, "b", n), NULL, "x@0 a@0 >1 n@1 >0 b@0");
-  g = new_graph(); /* a copy for each value, not for each user */
+  g = new_graph(); /* one copy per value, not per user */
   x = input(g);
   assert_placed(g, add(g, &never, "m", one(g, &never, "n", x), x), NULL, "x@0 >1 n@1 m@1");
   g = new_graph(); /* without operands */
@@ -117,15 +116,15 @@ static void what_only_one_takes(void **state) {
 
 static void what_is_cheaper(void **state) {
   (void)state;
-  clade_graph *g = new_graph(); /* two copies saved */
+  clade_graph *g = new_graph(); /* saves two copies */
   clade_val x = input(g), n = one(g, &never, "n", x), a = one(g, &either, "a", n);
   assert_placed(g, one(g, &only, "o", one(g, &never, "m", a)), NULL, "x@0 >1 n@1 a@1 m@1 >0 o@0");
-  g = new_graph(); /* not worth it */
+  g = new_graph(); /* not worthwhile */
   a = one(g, &fast, "a", one(g, &never, "n", input(g)));
   assert_placed(g, one(g, &never, "m", a), NULL, "x@0 >1 n@1 >0 a@0 >1 m@1");
   g = new_graph(); /* worth two copies */
   assert_placed(g, one(g, &only, "o", one(g, &slow, "s", input(g))), NULL, "x@0 >1 s@1 >0 o@0");
-  g = new_graph(); /* one is not worth them; together they are */
+  g = new_graph(); /* worthwhile together, but not alone */
   a = one(g, &slower, "a", input(g));
   assert_placed(g, one(g, &only, "o", a), NULL, "x@0 a@0 o@0");
   g = new_graph();
@@ -136,17 +135,17 @@ static void what_is_cheaper(void **state) {
 static void what_stays(void **state) {
   (void)state;
   static const float data[4] = {1, 2, 3, 4};
-  clade_graph *g = new_graph(); /* state, and what is written to it */
+  clade_graph *g = new_graph(); /* variables and assignments */
   clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2, 2), (clade_initial){CLADE_INIT_ZERO, 0, 0});
   clade_assign(g, w, one(g, &never, "n", w));
   assert_placed(g, (clade_val){0}, NULL, "w@0 >1 n@1 >0 w@0");
-  g = new_graph(); /* what no execution changes crosses for nothing */
+  g = new_graph(); /* constant across executions: transferred for free */
   w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2, 2), (clade_initial){CLADE_INIT_ZERO, 0, 0});
   assert_placed(g, one(g, &slower, "s", w), NULL, "w@0 >1 s@1");
-  g = new_graph(); /* constants are made where they are used */
+  g = new_graph(); /* constants exist everywhere */
   clade_val c = clade_constant(g, CLADE_F32, CLADE_SHAPE(2, 2), data);
   assert_placed(g, one(g, &never, "n", c), NULL, "constant@1 n@1");
-  g = new_graph(); /* a view goes with its neighbors; the user's own copies stay */
+  g = new_graph(); /* views follow their neighbors; the user's copies stay */
   clade_val v = clade_reshape(g, one(g, &never, "n", input(g)), CLADE_SHAPE(4));
   assert_placed(g, one(g, &never, "m", v), NULL, "x@0 >1 n@1 reshape@1 m@1");
   g = new_graph();
@@ -161,7 +160,7 @@ static void what_is_forced(void **state) {
     const char *place, *want;
   } cases[] = {{"", "x@0 a@0 b@0"},
                {"a=fallback", "x@0 >1 a@1 b@1"},
-               {"a=companion", "x@0 >1 a@1 b@1"}, /* by its older name */
+               {"a=companion", "x@0 >1 a@1 b@1"}, /* old name */
                {"a=fallback,b=home", "x@0 >1 a@1 >0 b@0"},
                {"either=fallback,a=home", "x@0 a@0 >1 b@1"}};
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
@@ -170,7 +169,7 @@ static void what_is_forced(void **state) {
   }
 }
 
-/* A bundle without a kernel for sums has one for a product with a sum in its store. */
+/* A bundle without a kernel for sums has one for a product with a sum in its epilogue. */
 static void what_is_joined(void **state) {
   (void)state;
   static const char *const arrays[] = {"array_f32", NULL};
@@ -210,7 +209,7 @@ static clade_graph *slower_one(void) {
   return g;
 }
 
-/* 6e-5 s at home, 1e-5 on the fallback device. */
+/* 6e-5 s at home, 1e-5 s on the fallback device. */
 static void what_copies_cost(void **state) {
   (void)state;
   static const struct {
@@ -218,8 +217,8 @@ static void what_copies_cost(void **state) {
     const char *want;
   } cases[] = {{4e-5, 8e-5, "x@0 >1 a@1"},
                {5.1e-5, 9e-5, "x@0 a@0"},
-               {8e-5, 4e-5, "x@0 a@0"}, /* as if a byte cost nothing */
-               {4e-5, 0, "x@0 a@0"}};   /* half a measurement is none */
+               {8e-5, 4e-5, "x@0 a@0"}, /* bytes count as free */
+               {4e-5, 0, "x@0 a@0"}};   /* half a measurement is ignored */
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
     char problem[CLADE__LINK_SIZES][CLADE__LINK_PROBLEM];
     for (int k = 0; k < CLADE__LINK_SIZES; k++) clade__link_problem(&devices[1], clade__link_bytes[k], problem[k]);
@@ -235,11 +234,11 @@ static void what_copies_cost(void **state) {
   }
 }
 
-/* By estimates 1e-5 s on either, so that it stays. What the devices' own records tell counts instead. */
+/* Estimated as equal, so the node stays; measured times take precedence. */
 static void what_was_measured(void **state) {
   (void)state;
   static const struct {
-    const char *set; /* whose records tell of home */
+    const char *set; /* records for the home device */
     double home, away;
     const char *want;
   } cases[] = {{"home", 3e-4, 0, "x@0 >1 a@1"},
@@ -288,7 +287,7 @@ static void change_takes(double seconds, measured_change *m) {
   m->tuning[1] = &m->away;
 }
 
-/* o takes 1e-5 s at home and 6e-5 on the fallback device, and copies 1e-4: that is what two changes may take. */
+/* o takes 1e-5 s at home and 6e-5 s on the fallback device, copies 1e-4 s: the limit for two program changes. */
 static void what_changes_programs(void **state) {
   (void)state;
   static const struct {
@@ -314,7 +313,7 @@ static void what_changes_programs(void **state) {
   }
 }
 
-/* What a pass tells is followed by the next one, whatever copies cost now, as far as it can be. */
+/* Recorded placements are followed by later compilations, whatever copies cost then, if possible. */
 static void what_was_chosen(void **state) {
   (void)state;
   static const struct {
@@ -356,8 +355,8 @@ static double cost_of(const clade_op *op, int device) {
   return 1e9;
 }
 
-/* Of the graph with node i on device[i]: what is computed, a copy for each value and device that wants it, and changes
- * of programs in the order that has the fewest, as unit.pass_order shows. */
+/* Cost of the graph with node i on device[i]: nodes, one copy per value and target device, and program changes in
+ * the best order (see unit.pass_order). */
 static double total(const clade_graph *g, const int *device, double change) {
   double sum = 0;
   int program[NODES + 2], changes;
@@ -381,7 +380,7 @@ static double total(const clade_graph *g, const int *device, double change) {
   return sum;
 }
 
-/* The least that any placement takes; `change` seconds for another program. */
+/* Minimum over all placements; `change` is the cost of a program change. */
 static double least_of(const clade_graph *g, double change) {
   double least = 1e30;
   int device[NODES + 2] = {0};
@@ -409,7 +408,7 @@ static clade_graph *random_graph(const clade_op *const *ops, uint32_t n_ops) {
   return g;
 }
 
-/* As the pass places it. */
+/* Cost of the pass's placement. */
 static double placed_total(clade_graph *g, clade__pass_ctx ctx, double change) {
   int device[NODES + 2] = {0};
   assert_error(clade__pass_fallback(&ctx), CLADE_OK, "");
@@ -431,7 +430,7 @@ static void random_graphs(void **state) {
   }
 }
 
-/* Turns are sent away one after the other, which may miss what only two together gain. */
+/* The local search moves one turn at a time, so it can miss improvements that need two. */
 static void random_programs(void **state) {
   (void)state;
   static const clade_op *const ops[] = {&either, &slower, &only, &other, &other, &fixed, &never};

@@ -1,4 +1,4 @@
-/* Folding with Clade's own ops: what disappears, and what must not. */
+/* Simplification with Clade's own ops: what is removed and what must stay. */
 #include "toy.h"
 
 #include <clade/ops.h>
@@ -7,7 +7,7 @@
 
 static clade_device_info device = {.size = sizeof(clade_device_info), .name = "first"};
 
-/* How many nodes besides inputs are left of g, which is released. */
+/* Number of nodes other than inputs that remain; releases g. */
 static size_t left_of(clade_graph *g) {
   clade__pass_ctx ctx = {.graph = g, .n_devices = 2, .devices = &device};
   size_t n = 0;
@@ -30,16 +30,16 @@ static void test_nothing(void **state) {
   assert_int_equal(left_of(g), 0);
   g = new_graph();
   x = matrix(g);
-  clade_output(g, "y", clade_cast(g, clade_cast(g, x, CLADE_F16), CLADE_F32)); /* it rounds */
+  clade_output(g, "y", clade_cast(g, clade_cast(g, x, CLADE_F16), CLADE_F32)); /* rounds, so it stays */
   assert_int_equal(left_of(g), 2);
   g = new_graph();
   x = matrix(g);
   clade_graph_place(g, 1);
-  clade_output(g, "y", clade_reshape(g, x, CLADE_SHAPE(4, 6))); /* it moves */
+  clade_output(g, "y", clade_reshape(g, x, CLADE_SHAPE(4, 6))); /* permutes elements, so it stays */
   assert_int_equal(left_of(g), 1);
 }
 
-/* A view of its first operand that looks at another one as well, as derivatives may. */
+/* A view of its first operand that has a second operand, as derivatives may have. */
 static clade_status infer_first(clade_node *n) {
   n->out[0] = n->in[0];
   return CLADE_OK;
@@ -67,7 +67,7 @@ static void test_reshape(void **state) {
   assert_int_equal(left_of(g), 1);
   g = new_graph();
   clade_output(g, "y", clade_reshape(g, clade_reshape(g, matrix(g), CLADE_SHAPE(24)), CLADE_SHAPE(4, 6)));
-  assert_int_equal(left_of(g), 1); /* and none once folded again, as the second time is */
+  assert_int_equal(left_of(g), 1); /* none after a second pass */
   g = new_graph();
   clade_dim batch = CLADE_DIM("batch");
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(batch, 4, 6));
@@ -79,7 +79,7 @@ static void test_transpose(void **state) {
   (void)state;
   const int there[] = {1, 2, 0}, back[] = {2, 0, 1};
   clade_graph *g = new_graph();
-  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(3, 3, 3)); /* the types alone say nothing */
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(3, 3, 3)); /* equal types do not imply identity */
   clade_output(g, "y", clade_transpose(g, clade_transpose(g, x, 3, there), 3, back));
   assert_int_equal(left_of(g), 0);
   g = new_graph();
@@ -108,7 +108,7 @@ static void test_common(void **state) {
   assert_int_equal(left_of(g), 3);
 }
 
-/* Elementwise ops repeat their operands by themselves, and leave factors of one alone. */
+/* Elementwise ops broadcast their operands implicitly, and skip factors of one. */
 static void test_operands(void **state) {
   (void)state;
   const clade_shape shape = CLADE_SHAPE(4, 6);
@@ -117,7 +117,7 @@ static void test_operands(void **state) {
   clade_output(g, "y", clade_add(g, x, clade_broadcast(g, row, shape)));
   assert_int_equal(left_of(g), 1);
   g = new_graph();
-  row = clade_input(g, "row", CLADE_F32, CLADE_SHAPE(6)); /* it makes the result as large as it is */
+  row = clade_input(g, "row", CLADE_F32, CLADE_SHAPE(6)); /* defines the result's size */
   clade_output(g, "y", clade_add(g, row, clade_broadcast(g, row, shape)));
   assert_int_equal(left_of(g), 2);
   g = new_graph();

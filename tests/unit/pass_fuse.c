@@ -30,7 +30,7 @@ static const clade__elt *program_at(const clade_graph *g, clade__id node) {
 
 static clade_val input(clade_graph *g, const char *name) { return clade_input(g, name, CLADE_F32, CLADE_SHAPE(2, 2)); }
 
-/* The graph after fusion holds `nodes` elementwise nodes. */
+/* The fused graph has `nodes` elementwise nodes. */
 static void assert_fused(clade_graph *g, size_t nodes) {
   assert_int_equal(clade_graph_status(g), CLADE_OK);
   clade_graph *f = fused(g);
@@ -56,7 +56,7 @@ static void test_chain(void **state) {
   clade_graph_release(g);
 }
 
-/* A bundle's kernel takes four operands: what it takes apart is not lost by being joined. */
+/* A bundle kernel takes four operands: fusion must not lose support that the separate nodes have. */
 static void test_bundled(void **state) {
   (void)state;
   static const char *const kernels[] = {"eltwise", NULL};
@@ -72,7 +72,7 @@ static void test_bundled(void **state) {
   devices[0].kernels = NULL;
 }
 
-/* One that has no kernel for a chain's parts may have one for a product with all of it. */
+/* A bundle without kernels for a chain's parts can have one for a product with the whole chain. */
 static void test_bundled_host(void **state) {
   (void)state;
   static const char *const kernels[] = {"array_f32", NULL};
@@ -95,7 +95,7 @@ static void test_merged(void **state) {
   assert_true(program_at(f, 2)->n_in == 1 && f->nodes[2].n_in == 1);
   clade_graph_release(f);
   clade_graph_release(g);
-  g = new_graph(); /* both uses of e end in one program, and so does e */
+  g = new_graph(); /* both uses of e end in one program */
   x = input(g, "x");
   clade_val e = clade_exp(g, x);
   clade_output(g, "y", clade_add(g, clade_neg(g, e), e));
@@ -110,7 +110,7 @@ static void test_apart(void **state) {
   clade_output(g, "z", clade_neg(g, e));
   assert_fused(g, 3);
   g = new_graph();
-  e = clade_exp(g, input(g, "x")); /* an output itself */
+  e = clade_exp(g, input(g, "x")); /* is an output itself */
   clade_output(g, "e", e);
   clade_output(g, "y", clade_relu(g, e));
   assert_fused(g, 2);
@@ -120,7 +120,7 @@ static void test_apart(void **state) {
   assert_fused(g, 2);
   g = new_graph();
   e = clade_exp(g, input(g, "x"));
-  clade_graph_place(g, 1); /* elsewhere */
+  clade_graph_place(g, 1); /* on another device */
   clade_output(g, "y", clade_relu(g, e));
   assert_fused(g, 2);
   g = new_graph();
@@ -151,7 +151,7 @@ static void test_epilogue(void **state) {
   assert_string_equal(f->nodes[f->values[n->in[3]].node].name, "bias");
   clade_graph_release(f);
   clade_graph_release(g);
-  g = new_graph(); /* the product is larger than what it is added to, or smaller: only the former can be */
+  g = new_graph(); /* the product is larger than the other summand, or smaller: only the former can be fused */
   y = clade_gemm(g, input(g, "a"), input(g, "b"));
   clade_output(g, "y", clade_add(g, y, clade_input(g, "c", CLADE_F32, CLADE_SHAPE(3, 2, 2))));
   assert_fused(g, 1);
@@ -160,7 +160,7 @@ static void test_epilogue(void **state) {
   clade_output(g, "y", clade_relu(g, y));
   clade_output(g, "z", clade_exp(g, y));
   assert_fused(g, 2);
-  g = new_graph(); /* a residual that is computed after the product; squares of it */
+  g = new_graph(); /* a residual computed after the product; squares of it */
   a = input(g, "a");
   y = clade_gemm(g, a, input(g, "b"));
   rest = clade_gemm(g, a, a);
@@ -172,7 +172,7 @@ static void test_epilogue(void **state) {
   clade_graph_release(g);
 }
 
-/* Batch normalization has other results too, which are read before its first one goes through the epilogue. */
+/* Batch normalization has further results that are used before its first one passes through the epilogue. */
 static void test_normalization(void **state) {
   (void)state;
   enum { BEFORE, BEHIND, SMALL, KINDS };
@@ -188,7 +188,8 @@ static void test_normalization(void **state) {
   }
 }
 
-/* Bias, residual and activation end in a convolution's store; the activation's derivative in that of its data pass. */
+/* Bias, residual and activation go into a convolution's epilogue; the activation's derivative into that of the data
+ * gradient. */
 static void test_convolution(void **state) {
   (void)state;
   clade_graph *g = new_graph(), *f;
@@ -204,19 +205,19 @@ static void test_convolution(void **state) {
   f = fused(g);
   assert_int_equal(count(f, &clade__op_conv2d), 2);
   assert_int_equal(count(f, &clade__op_conv2d_data), 2);
-  assert_int_equal(count(f, &clade__op_eltwise), 1); /* the gradient behind the last relu is used twice */
+  assert_int_equal(count(f, &clade__op_eltwise), 1); /* the gradient behind the last ReLU is used twice */
   clade_graph_release(f);
   clade_graph_release(g);
-  g = new_graph(); /* one value per column: not along height and width alike */
+  g = new_graph(); /* a value per column: not broadcast along both height and width */
   x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3, 8, 8));
   w = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(3, 3, 1, 1));
   clade_output(g, "y", clade_add(g, clade_conv2d(g, x, w), clade_input(g, "line", CLADE_F32, CLADE_SHAPE(8))));
   assert_fused(g, 1);
 }
 
-/* At inference a convolution, its normalization and the activation are one node: the running statistics go through the
- * epilogue. What is left beside it is the function of channels weight / sqrt(var + eps): one small node, which each
- * execution computes anew, as only other layouts of variables are kept. */
+/* In inference, a convolution, its normalization and the activation become one node, with the running statistics in
+ * the epilogue. Beside it remains a small node for the channels' weight / sqrt(var + eps), computed in each
+ * execution, since only changed layouts of variables are cached. */
 static void test_inference(void **state) {
   (void)state;
   for (int biased = 0; biased < 2; biased++) {
@@ -226,7 +227,7 @@ static void test_inference(void **state) {
     clade_output(g, "y", clade_relu(g, clade_nn_batch_norm(g, "n", y)));
     assert_int_equal(clade_graph_status(g), CLADE_OK);
     clade__pass_ctx folded = {.graph = g, .n_devices = 2, .devices = devices, .fallback = -1};
-    assert_error(clade__pass_fold(&folded), CLADE_OK, ""); /* a cast of f32 to f32 goes */
+    assert_error(clade__pass_fold(&folded), CLADE_OK, ""); /* a cast of f32 to f32 is removed */
     f = fused(g = folded.graph);
     const clade__node *n = &f->nodes[f->n_nodes - 1];
     const clade__conv_attrs *at = n->attrs;
@@ -241,8 +242,7 @@ static void test_inference(void **state) {
   }
 }
 
-/* ---- random graphs: every value is the same number in all its elements, so that a graph is evaluated in scalars ----
- */
+/* ---- random graphs: all elements of a value are equal, so that a graph can be evaluated in scalars ---- */
 enum { ROUNDS = 300, MOST = 60 };
 
 static uint32_t dice(uint64_t key, uint64_t *at, uint32_t sides) {
@@ -305,7 +305,7 @@ static clade_graph *random_graph(uint64_t key) {
   v[1] = clade_input(g, "xb", CLADE_F32, CLADE_SHAPE(2));
   v[2] = clade_input(g, "xc", CLADE_F32, CLADE_SCALAR);
   int size = 1 + (int)dice(key, &at, MOST);
-  for (int i = 0; i < size; i++, n++) { /* mostly of what is new, so that chains grow */
+  for (int i = 0; i < size; i++, n++) { /* prefer recent values, so that chains form */
     clade_val a = v[dice(key, &at, 3) ? n - 1 - (int)dice(key, &at, 2) : (int)dice(key, &at, (uint32_t)n)];
     v[n] = random_node(g, key, &at, a, v[dice(key, &at, (uint32_t)n)]);
   }
@@ -338,7 +338,7 @@ static void test_random(void **state) {
     clade_graph_release(f);
     clade_graph_release(g);
   }
-  assert_true(after < before * 3 / 4); /* otherwise nothing was tried */
+  assert_true(after < before * 3 / 4); /* otherwise nothing was tested */
 }
 
 int main(void) {

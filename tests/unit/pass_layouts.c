@@ -1,5 +1,5 @@
-/* Implementations and layouts that are chosen together: against all choices on small random graphs, conversions
- * counted, and in a time that grows with the graph. */
+/* Joint selection of implementations and layouts: against exhaustive search on small random graphs, with reorder
+ * costs, and in linear time. */
 #include "layout_kit.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "pass/least.h"
 
-/* ---- against all choices ---- */
+/* ---- exhaustive search ---- */
 enum { MOST_NODES = 7, MOST_OPERANDS = 3 };
 typedef struct model { /* value 0 is the input, value i the result of node i */
   int n;
@@ -37,7 +37,7 @@ static model draw_model(int seed) {
   return m;
 }
 
-/* The layout of a node's operand (-1: of its result) under a choice; any: the choice is the layout. */
+/* Layout required for a node's operand (-1: result) under a choice; any: the choice is the layout. */
 static int wants(const model *m, int node, int choice, int operand) {
   return m->any[node] ? choice : kit_wants(m->number[node], choice, operand);
 }
@@ -52,7 +52,7 @@ static double cost_of(const model *m, const int *choice, double pack) {
       for (int k = 0; k < m->n_in[i]; k++)
         if (m->in[i][k] == v) wanted |= 1u << wants(m, i, choice[i], k);
     wanted &= ~(1u << made);
-    if (wanted && made) sum += pack; /* to dense, from where all others are made */
+    if (wanted && made) sum += pack; /* to dense, from which all others are made */
     for (int l = 1; l < KIT_LAYOUTS; l++) sum += (wanted >> l & 1) ? pack : 0;
   }
   return sum;
@@ -108,7 +108,7 @@ static void test_brute(void **state) {
   assert_true(with > 100 && all < 2000);
 }
 
-/* ---- what is left of conversions ---- */
+/* ---- remaining reorders ---- */
 static void blocked_both(const clade_query *q, clade_layout *in, clade_layout *out) {
   for (int i = 0; i < q->node->n_in; i++) in[i] = kit_layout[1];
   out[0] = kit_layout[1];
@@ -151,17 +151,17 @@ static void test_conversions(void **state) {
     clade_val a = again(g, &op, x), b = again(g, &op, x);
     switch (i) {
     case 0: y = clade_add(g, a, b); break;                /* x once, y once */
-    case 1: y = clade_add(g, clade_relu(g, a), x); break; /* the same: the sum takes x as a does */
-    case 2: y = again(g, &op, clade_mul(g, a, c)); break; /* c too, along its axis */
+    case 1: y = clade_add(g, clade_relu(g, a), x); break; /* the same, since the sum uses x like a */
+    case 2: y = again(g, &op, clade_mul(g, a, c)); break; /* c as well, along its axis */
     case 3: y = again(g, &op, clade_mul(g, a, clade_fill(g, CLADE_F32, CLADE_SCALAR, 2))); break; /* any layout */
-    default: y = again(g, &op, clade_unpack(g, clade_pack(g, a, kit_layout[2])));                 /* which vanish */
+    default: y = again(g, &op, clade_unpack(g, clade_pack(g, a, kit_layout[2]))); /* the explicit ones are removed */
     }
     clade_output(g, "y", y);
     assert_int_equal(conversions_of(g), i == 2 ? 3 : 2);
   }
 }
 
-/* Outputs, views and assigned values stay what they were built as; an explicit pack is one way to say so. */
+/* Outputs, views and assigned values keep their built layouts; an explicit pack is a way to choose one. */
 static void test_ports(void **state) {
   (void)state;
   clade_op op = toy;
@@ -210,7 +210,7 @@ static void test_explain(void **state) {
   clade_graph_release(g);
 }
 
-/* ---- many unknowns that all hang together: nothing exact, and never worse than what is next to it ---- */
+/* ---- many unknowns in one connected problem: inexact, but never worse than any neighboring solution ---- */
 static double least_value(int n, const uint8_t *value, double (*pair)[40][9]) {
   double sum = 0;
   for (int a = 0; a < n; a++)
@@ -240,8 +240,8 @@ static void test_entangled(void **state) {
   assert_true(least_value(N, value, pair) < 0.95 * least_value(N, first, pair));
 }
 
-/* ---- the time ---- */
-#ifdef CLADE_ASAN /* it slows passes down many times */
+/* ---- time ---- */
+#ifdef CLADE_ASAN /* slows passes down */
 enum { NODES = 1000 };
 #else
 enum { NODES = 10000 };
@@ -253,7 +253,7 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A chain with residuals, and with one value that all use. */
+/* A chain with residuals and one value used by all nodes. */
 static clade_graph *long_graph(int nodes) {
   clade_graph *g = new_graph();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(16, 24)), hub = x, before = x;

@@ -1,5 +1,5 @@
-/* Graphs of 5,000 nodes and of eight times as many are built, derived and passed in a time that grows with their size;
- * of a tenth of that where a sanitizer slows passes down many times. */
+/* Building, differentiating and passes are linear in the size of the graph: 5,000 nodes against eight times as many,
+ * or a tenth of that under sanitizers. */
 #include "toy.h"
 
 #include <stdio.h>
@@ -16,13 +16,13 @@ enum { NODES = 5000 };
 #endif
 enum { MORE = 8, TURNS = 9 };
 
-static double seconds(void) { /* of this process alone: others share the machine */
+static double seconds(void) { /* CPU time, since other processes share the machine */
   struct timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Layers of eight nodes: a product, what follows it, a residual, and something said twice. */
+/* Layers of eight nodes: a product, its successors, a residual, and a common subexpression. */
 static clade_graph *build(size_t nodes) {
   clade_graph *g = new_graph();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), 4)), y = x;
@@ -62,8 +62,8 @@ static double once(size_t nodes, bool derive) {
   return seconds() - start;
 }
 
-/* The least of a few turns each: a neighbor that fills the caches slows the large one down more. What is linear takes
- * 8 times as long, and up to twice that where it leaves a cache; what is quadratic, 64 times. */
+/* Minimum of several runs, since interference affects the large graph more. Linear time takes 8 times as long, up to
+ * twice that when a cache is exceeded; quadratic time, 64 times. */
 static void test_linear(void **state) {
   (void)state;
   for (int derive = 0; derive < 2; derive++) {

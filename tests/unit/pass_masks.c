@@ -1,4 +1,4 @@
-/* relu's derivative behind max_pool2d's: it goes before it where that is the same. */
+/* ReLU's derivative behind that of max_pool2d: moved before it where equivalent. */
 #include <math.h>
 
 #include "base/base.h"
@@ -10,11 +10,11 @@ enum { N = 2, C = 3, H = 9, W = 11, PIXELS = N * C * H * W };
 static clade_device_info device = {.size = sizeof(clade_device_info), .name = "one"};
 
 typedef struct sample {
-  bool shared;  /* relu's result has another user, whose gradient is added */
-  bool shifted; /* something else than relu lies between */
+  bool shared;  /* ReLU's result has another user with a gradient */
+  bool shifted; /* another node lies between */
 } sample;
 
-/* Gradients of x by some weighted sum of maxima. */
+/* Gradient of x for a weighted sum of maxima. */
 static clade_graph *graph_of(sample s) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N, C, H, W)), dx;
@@ -29,7 +29,7 @@ static clade_graph *graph_of(sample s) {
   return g;
 }
 
-/* Of the nodes that derive relu: how many elements they have. */
+/* Number of elements of the nodes that compute ReLU's derivative. */
 static int64_t masked(sample s) {
   clade_graph *g = graph_of(s);
   clade__pass_ctx ctx = {.graph = g, .n_devices = 1, .devices = &device, .fallback = -1};
@@ -68,7 +68,7 @@ static void derive(clade_device *on, bool plain, const float *x, const float *we
   clade_graph_release(g);
 }
 
-/* With windows that have nothing positive, equal pixels, an infinity, and something that is no number. */
+/* Windows without positive values, with ties, an infinity, and NaN. */
 static void test_numbers(void **state) {
   (void)state;
   float x[PIXELS], weights[PIXELS], have[PIXELS], want[PIXELS];
@@ -81,7 +81,7 @@ static void test_numbers(void **state) {
   derive(on, true, x, weights, bytes, want);
   derive(on, false, x, weights, bytes, have);
   clade_device_release(on);
-  for (int i = 0; i < PIXELS; i++) /* zeros may differ by their signs */
+  for (int i = 0; i < PIXELS; i++) /* zeros may differ in sign */
     if (!(have[i] == want[i] || (isnan(have[i]) && isnan(want[i]))))
       fail_msg("of pixel %d: %g, without the pass %g", i, (double)have[i], (double)want[i]);
 }

@@ -1,11 +1,11 @@
-/* Building, printing, rewriting and passing with every allocation failed in turn: an error each time, nothing lost. */
+/* Building, printing, rewriting and passes with each allocation failing in turn: an error each time, without leaks. */
 #include "toy.h"
 
 #include <clade/ops.h>
 
 #include "pass/pass.h"
 
-static long live, left; /* pieces; allocations until the one that fails */
+static long live, left; /* live allocations; allocations before the failing one */
 
 static bool fails(void) { return left > 0 && --left == 0; }
 static void *allocate(void *user, size_t bytes, size_t align) {
@@ -44,7 +44,7 @@ static clade_status build(clade_graph *g) {
   return clade_graph_status(g);
 }
 
-/* `kernels`: the first device has its programs from a bundle, the other is its fallback device. */
+/* `kernels`: the first device has a bundle, the other is its fallback device. */
 static clade_status compile(const clade_graph *g, const char *const *kernels) {
   const clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "first", .kernels = kernels},
                                         {.size = sizeof(clade_device_info), .name = "second"}};
@@ -84,7 +84,7 @@ static clade_status everything(void) {
 
 static void test_each(void **state) {
   (void)state;
-  assert_error(everything(), CLADE_OK, ""); /* symbols are kept for the life of the process */
+  assert_error(everything(), CLADE_OK, ""); /* symbols stay for the life of the process */
   const long before = live;
   long n = 1;
   for (;; n++) {

@@ -1,5 +1,5 @@
-/* The order of nodes on devices that have several programs: never before their operands, effects as they were built,
- * and as few changes of programs as any order has, which small random graphs are tried for. */
+/* Node order on devices with several programs: topological, effects in built order, and with the minimum number of
+ * program changes, compared with exhaustive search on small random graphs. */
 #include "toy.h"
 
 #include "pass/pass.h"
@@ -17,7 +17,7 @@ static const clade_op effect = {
 static uint32_t seed = 7;
 static uint32_t draw(uint32_t below) { return ((seed = seed * 1664525u + 1013904223u) >> 16) % below; }
 
-/* Nodes 1 to NODES; programs from `any` on below `programs`. */
+/* Nodes 1 to NODES; random programs from `any` to below `programs`. */
 static clade_graph *random_graph(int programs, int devices, int program[NODES + 1]) {
   clade_graph *g = new_graph();
   clade_val v[NODES + 1] = {{0}};
@@ -31,7 +31,7 @@ static clade_graph *random_graph(int programs, int devices, int program[NODES + 
   return g;
 }
 
-/* Operands of a node, and the effects before it where it is one: a bit each. */
+/* Bit set of a node's operands and, for effects, the preceding ones. */
 static unsigned needs_of(const clade_graph *g, clade__id id) {
   const clade__node *n = &g->nodes[id];
   unsigned needs = 0;
@@ -45,9 +45,9 @@ static void relax(unsigned char *cell, int changes) {
   if (changes < *cell) *cell = (unsigned char)changes;
 }
 
-/* On one device, by trying everything: the least for each set that is done, what came first and what is held. */
+/* Exhaustive search on one device: minimum for each set of finished nodes, first program and current program. */
 static int least(const clade_graph *g, const int *program) {
-  static unsigned char at[SETS][4][4]; /* 3: none yet */
+  static unsigned char at[SETS][4][4]; /* 3: not reached */
   int best = 255;
   memset(at, 255, sizeof at);
   at[0][3][3] = 0;
@@ -69,7 +69,7 @@ static int least(const clade_graph *g, const int *program) {
   return best;
 }
 
-/* Of an execution after another. */
+/* Changes per steady-state execution. */
 static int changes_of(const clade_graph *g, const int *program, int devices, const clade__id *order) {
   int sum = 0;
   for (int d = 0; d < devices; d++) {
@@ -110,7 +110,7 @@ static void two_programs(void **state) {
   }
 }
 
-/* What comes next is guessed: mostly right. */
+/* Heuristic: optimal in most cases. */
 static void three_programs(void **state) {
   (void)state;
   int program[NODES + 1], more = 0, by = 0;
@@ -138,7 +138,7 @@ static void two_devices(void **state) {
   }
 }
 
-/* Without programs nodes stay as they were built. */
+/* Without programs, nodes keep the built order. */
 static void none(void **state) {
   (void)state;
   int program[NODES + 1], changes;

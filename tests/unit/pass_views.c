@@ -1,5 +1,5 @@
-/* Products that read slices and permuted axes where they lie: what is absorbed, what must not be, and that random views
- * are multiplied as copies of them are. */
+/* Products with views: slices and permutations that are absorbed, those that must not be, and random views against
+ * copies. */
 #include "base/base.h"
 #include "op/dims.h"
 #include "op/view.h"
@@ -36,7 +36,7 @@ static clade_val input(clade_graph *g, const char *name, clade_shape shape) {
   return clade_input(g, name, CLADE_F32, shape);
 }
 
-/* Of queries, keys or values side by side in the last axis. */
+/* Queries, keys or values, concatenated in the last axis. */
 static clade_val heads(clade_graph *g, clade_val all, int part) {
   const int64_t wide = HEADS * WIDTH;
   clade_val x = clade_slice(g, all, CLADE_SHAPE(0, 0, part * wide), CLADE_SHAPE(BATCH, TOKENS, wide));
@@ -66,7 +66,7 @@ static void test_heads(void **state) {
   clade_graph_release(g);
 }
 
-/* The tuner changes sizes, which a view does not allow. */
+/* The tuner changes sizes, which views do not permit. */
 static void test_forgotten(void **state) {
   (void)state;
   clade_graph *g = graph_new();
@@ -83,7 +83,7 @@ static void test_forgotten(void **state) {
   clade_graph_release(g);
 }
 
-/* A transposed matrix is none of its own: the product takes it turned. */
+/* A transposed matrix needs no view: the product is transposed instead. */
 static void test_turned(void **state) {
   (void)state;
   clade_graph *g = graph_new();
@@ -95,7 +95,7 @@ static void test_turned(void **state) {
   clade_graph_release(g);
 }
 
-/* A product of x, where x is a part of something with a copy on its way that must stay. */
+/* A product of x, where a copy between x and its source must stay. */
 static void assert_copied(clade_graph *g, clade_val x, const clade_op *op) {
   clade_output(g, "y", clade_gemm(g, x, input(g, "b", CLADE_SHAPE(4, 3))));
   g = passed(g);
@@ -105,22 +105,22 @@ static void assert_copied(clade_graph *g, clade_val x, const clade_op *op) {
 
 static void test_kept(void **state) {
   (void)state;
-  clade_graph *g = graph_new(); /* rows of one head are no row of all */
+  clade_graph *g = graph_new(); /* rows of one head are not contiguous rows of the whole */
   clade_val x = clade_transpose(g, input(g, "x", CLADE_SHAPE(5, 2, 2)), 3, (int[]){1, 0, 2});
   assert_copied(g, clade_reshape(g, x, CLADE_SHAPE(5, 4)), &clade__op_transpose);
-  g = graph_new(); /* neither rows nor columns lie side by side */
+  g = graph_new(); /* neither rows nor columns are contiguous */
   x = clade_slice(g, input(g, "x", CLADE_SHAPE(5, 4, 2)), CLADE_SHAPE(0, 0, 1), CLADE_SHAPE(5, 4, 1));
   assert_copied(g, clade_reshape(g, x, CLADE_SHAPE(5, 4)), &clade__op_frame);
-  g = graph_new(); /* what is filled in lies nowhere */
+  g = graph_new(); /* padding has no source */
   x = clade_pad(g, input(g, "x", CLADE_SHAPE(5, 3)), CLADE_SHAPE(0, 0), CLADE_SHAPE(0, 1), 0);
   assert_copied(g, x, &clade__op_frame);
-  g = graph_new(); /* rows over each other */
+  g = graph_new(); /* overlapping rows */
   assert_copied(g, clade_broadcast(g, input(g, "x", CLADE_SHAPE(4)), CLADE_SHAPE(5, 4)), &clade__op_broadcast);
-  g = graph_new(); /* somebody else wants the copy */
+  g = graph_new(); /* the copy has another user */
   x = clade_slice(g, input(g, "x", CLADE_SHAPE(5, 8)), CLADE_SHAPE(0, 4), CLADE_SHAPE(5, 4));
   clade_output(g, "x", x);
   assert_copied(g, x, &clade__op_frame);
-  g = graph_new(); /* a bundle's kernel reads whole values */
+  g = graph_new(); /* a bundle kernel reads whole values */
   x = clade_slice(g, input(g, "x", CLADE_SHAPE(5, 8)), CLADE_SHAPE(0, 4), CLADE_SHAPE(5, 4));
   devices[0].kernels = (const char *const[]){"array_f32", NULL};
   assert_copied(g, x, &clade__op_frame);
@@ -152,19 +152,19 @@ static clade_val moved(clade_graph *g, clade_val x, uint64_t key, uint64_t *at) 
     begin.dim[i] = dice(key, at, (uint32_t)size.dim[i]);
     size.dim[i] = 1 + dice(key, at, (uint32_t)(size.dim[i] - begin.dim[i]));
     return clade_slice(g, x, begin, size);
-  case 2: /* an axis comes apart */
+  case 2: /* split an axis */
     if (rank > 5 || size.dim[i] % 2) return x;
     size.rank++;
     for (int j = rank; j > i + 1; j--) size.dim[j] = size.dim[j - 1];
     size.dim[i] /= 2, size.dim[i + 1] = 2;
     return clade_reshape(g, x, size);
-  case 3: /* once more behind itself, where there is room for the results */
+  case 3: /* concatenate with itself, if the results have space */
     if (rank > 5 || 2 * clade__product(&size, 0, rank) > ELEMENTS) return x;
     size.rank++;
     for (int j = rank; j > 0; j--) size.dim[j] = size.dim[j - 1];
     size.dim[0] = 2;
     return clade_broadcast(g, x, size);
-  default: /* or is joined with the next one */
+  default: /* or join with the next axis */
     if (i + 1 >= rank || rank < 3) return x;
     size.dim[i] *= size.dim[i + 1];
     for (int j = i + 1; j + 1 < rank; j++) size.dim[j] = size.dim[j + 1];
@@ -189,7 +189,7 @@ static clade_graph *random_graph(uint64_t key) {
 
 static const char *const outputs[OUTPUTS] = {"squares", "left", "right"};
 
-/* The results one behind the other, exact in whatever order sums are added, and how many steps they took. */
+/* Concatenated results, exact in any order of summation, and the number of steps. */
 static size_t compute(clade_device *device, uint64_t key, bool copied, float *y) {
   clade_graph *g = random_graph(key);
   float x[ELEMENTS], weights[3 * ELEMENTS];
@@ -234,7 +234,7 @@ static void test_random(void **state) {
     after += compute(device, key, false, have);
     assert_memory_equal(want, have, MOST * sizeof *want);
   }
-  assert_true(after < before * 3 / 4); /* otherwise nothing was tried */
+  assert_true(after < before * 3 / 4); /* otherwise nothing was tested */
   clade_device_release(device);
   free(want);
   free(have);

@@ -1,9 +1,9 @@
-/* Training on the stages of a pipeline beside training on one rank, by the same micro-batches. */
+/* Training on pipeline stages against one rank with the same micro-batches. */
 #include "pipeline_kit.h"
 
 static void two_stages(void **state) { compare(&(training){"mlp", mlp, GRID(2, 4, 1), 3, SGD(), 0, 0}, *state); }
 
-/* Micro-batches that are no multiple of the stages, and a norm over all of these. */
+/* A number of micro-batches that is no multiple of the stages, and a gradient norm over all stages. */
 static void interleaved(void **state) {
   compare(&(training){"mlp", mlp, GRID(2, 3, 2), 3, ADAM(.clip_norm = 0.5), 1e-5, 0}, *state);
 }
@@ -18,7 +18,7 @@ static void computes(void **state) {
   compare(&(training){"mlp", mlp, GRID(1, 2, 2), 2, SGD(), 0, 0}, *state);
 }
 
-/* The others end, and say that they were ended. */
+/* Other ranks end with a message about the abort. */
 static void fails(void **state) {
   const training t = {"mlp", mlp, GRID(3, 2, 1), 3, SGD(), 0, 1};
   current = &t;
@@ -30,6 +30,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(two_stages), cmocka_unit_test(interleaved),
                                      cmocka_unit_test(few_micro_batches), cmocka_unit_test(computes),
                                      cmocka_unit_test(fails)};
-  setenv("CLADE_PERSISTENT", "0", 1); /* to compile such kernels would take longer than all else */
+  setenv("CLADE_PERSISTENT", "0", 1); /* compiling persistent kernels would dominate the time */
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,5 +1,4 @@
-/* Small models of several micro-batches, and their training on one rank and on the stages of a pipeline, which are
- * threads of this process. */
+/* Small models with several micro-batches, trained on one rank and on pipeline stages as threads of this process. */
 #ifndef PIPELINE_KIT_H
 #define PIPELINE_KIT_H
 
@@ -22,13 +21,13 @@ typedef struct training {
   model_fn *model;
   clade__grid grid;
   int steps;
-  clade_minimize_opt how; /* no optimizer: the loss alone */
-  double bound;           /* of losses, relative to one rank's; 0: the same bits */
-  int fails;              /* the step before which the last stage gives up; 0: none */
+  clade_minimize_opt how; /* without an optimizer, only the loss */
+  double bound;           /* relative bound of losses against one rank; 0: exact */
+  int fails;              /* the step at which the last stage aborts; 0: none */
 } training;
 
 /* ---- models ---- */
-/* Of all ranks' micro-batches, the first one of this thread's. */
+/* Index of this thread's first micro-batch among those of all ranks. */
 static _Thread_local int first_number;
 
 static inline clade_val numbered_input(clade_graph *g, const char *name, int share, clade_dtype dtype,
@@ -53,7 +52,7 @@ static inline clade_val heads(clade_graph *g, clade_val x) {
   return clade_transpose(g, clade_reshape(g, x, CLADE_SHAPE(ROWS, TOKENS, 2, WIDTH / 2)), 4, (int[]){0, 2, 1, 3});
 }
 
-/* Keys have no bias, which changes nothing: its gradient is rounding errors. */
+/* Keys have no bias: it has no effect, and its gradient is only rounding errors. */
 static inline clade_val attention(clade_graph *g, const char *name, clade_val x) {
   char text[4][32];
   float masked[TOKENS * TOKENS];
@@ -68,7 +67,7 @@ static inline clade_val attention(clade_graph *g, const char *name, clade_val x)
   return clade_nn_linear(g, text[3], clade_reshape(g, mixed, CLADE_SHAPE(ROWS, TOKENS, WIDTH)), .out = WIDTH);
 }
 
-/* Its head is the embedding's table. */
+/* The output layer shares the embedding's weights. */
 static inline clade_val transformer(clade_graph *g, int share) {
   const clade_val ids = numbered_input(g, "ids", share, CLADE_I32, CLADE_SHAPE(ROWS, TOKENS));
   const clade_val next = numbered_input(g, "next", share, CLADE_I32, CLADE_SHAPE(ROWS, TOKENS));
@@ -110,7 +109,7 @@ static inline clade_val resnet(clade_graph *g, int share) {
   return clade_cross_entropy(g, clade_nn_linear(g, "head", clade_flatten(g, x, 1), .out = CLASSES), labels);
 }
 
-/* All micro-batches of a rank, and their part of the mean loss of the batch, which has `all` of them. */
+/* A rank's micro-batches and their part of the mean loss; the batch has `all` of them. */
 static inline clade_graph *forward_part(model_fn *model, int shares, int all) {
   clade_graph *g = NULL;
   if (clade_graph_new(&g) != CLADE_OK) return NULL;
@@ -128,7 +127,7 @@ static inline clade_graph *forward_part(model_fn *model, int shares, int all) {
 
 static inline clade_graph *forward(model_fn *model, int shares) { return forward_part(model, shares, shares); }
 
-/* ---- a step of training: of a stage, and without a communicator of all ---- */
+/* ---- a training step of a stage, or of the whole model without a communicator ---- */
 static inline clade_status step_graph(const training *t, clade_comm *pipeline, clade_graph **out) {
   clade_status status = CLADE_OK;
   clade_graph *whole = forward_part(t->model, t->grid.micro_batches, t->grid.data * t->grid.micro_batches);
@@ -150,7 +149,7 @@ fail:
   return status;
 }
 
-/* What an input is in a step. */
+/* Deterministic input of a step. */
 static inline void draw(const char *name, int step, const clade_type *type, void *out) {
   uint32_t seed = 2654435761u * (uint32_t)(step + 1);
   int64_t n = 0;
@@ -188,7 +187,7 @@ static inline clade_status execute(const clade_func *func, clade_run *run, int s
 typedef struct outcome {
   float loss[MOST_STEPS];
   clade_vars *vars;
-  uint64_t bytes; /* of memory that runs have */
+  uint64_t bytes; /* memory of the run */
 } outcome;
 
 /* Takes the graph. A communicator is that of all ranks of the training; NULL: there is one. */
@@ -226,7 +225,7 @@ static inline clade_status train(const training *t, clade_comm *pipeline, clade_
   return status;
 }
 
-/* ---- all stages, beside one rank ---- */
+/* ---- all stages against one rank ---- */
 static const training *current;
 static outcome of_stage[MOST];
 
@@ -239,7 +238,7 @@ static inline void *train_stage(void *user) {
   return NULL;
 }
 
-/* How far a stage's variable is from that of one rank, relative to how far training has brought that. */
+/* Distance of a stage's variable from that of one rank, relative to its change by training. */
 static inline double distance(const clade_vars *own, const clade_vars *all, const clade_vars *before,
                               const clade_port_info *port) {
   float have[2048], want[2048], old[2048];
@@ -273,7 +272,7 @@ static inline void compare_variables(const training *t, const outcome *one, cons
     OK(clade_vars_describe(one->vars, i, &port));
     found -= port.type.shape.rank > 0;
   }
-  assert_int_equal(found, 0); /* each is on one stage */
+  assert_int_equal(found, 0); /* each is on exactly one stage */
 }
 
 static inline void compare(const training *t, clade_device *device) {

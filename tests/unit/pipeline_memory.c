@@ -1,4 +1,4 @@
-/* A model is cut into stages, and each allocation of it fails once. */
+/* Cutting a model into stages, with each allocation failing once. */
 #include "memory_kit.h"
 #include "pipeline_kit.h"
 

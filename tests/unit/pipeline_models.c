@@ -1,4 +1,4 @@
-/* Models on the stages of a pipeline: attention with a tied head, convolutions with batch normalization and dropout. */
+/* Models on pipeline stages: attention with tied weights, and convolutions with batch normalization and dropout. */
 #include "pipeline_kit.h"
 
 static void perceptron(void **state) {
@@ -20,7 +20,7 @@ static void normalizes(void **state) {
   compare(&(training){"resnet", resnet, GRID(4, 4, 1), 20, SGD(.clip_norm = 1), 1e-3, 0}, *state);
 }
 
-/* ---- two pipelines of two stages, which share each batch ---- */
+/* ---- two pipelines of two stages with data parallelism ---- */
 static clade_status train_place(const training *t, rank *r, outcome *out) {
   const clade__grid_place at = clade__place_of(&t->grid, r->number);
   training own = *t;
@@ -68,6 +68,6 @@ static void shares_batches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(perceptron), cmocka_unit_test(attends),
                                      cmocka_unit_test(normalizes), cmocka_unit_test(shares_batches)};
-  setenv("CLADE_PERSISTENT", "0", 1); /* to compile such kernels would take longer than all else */
+  setenv("CLADE_PERSISTENT", "0", 1); /* compiling persistent kernels would dominate the time */
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,16 +1,16 @@
-/* How a model is cut into pieces, and in which order stages compute: idle time, memory, and what is refused. */
+/* Partition of models and order of computation in pipelines: idle time, memory and refusals. */
 #include "parallel/balance.h"
 #include "parallel/passes.h"
 #include "pipeline_kit.h"
 
 enum { LONG = 512, LAYERS = 8 };
 
-/* ---- where a row of costs is cut ---- */
+/* ---- partition of costs ---- */
 static void balances(void **state) {
   const double costs[] = {1, 1, 4, 1, 1, 1, 1, 2}, none[8] = {0}, bytes[] = {0, 9, 9, 9, 9, 1, 9, 9};
   int piece[8];
   (void)state;
-  OK(clade__balance(8, costs, none, 3, piece)); /* 6 at the most in each */
+  OK(clade__balance(8, costs, none, 3, piece)); /* at most 6 each */
   double sum[3] = {0};
   for (int i = 0; i < 8; i++) {
     assert_true(i == 0 || piece[i] == piece[i - 1] || piece[i] == piece[i - 1] + 1);
@@ -18,7 +18,8 @@ static void balances(void **state) {
   }
   for (int k = 0; k < 3; k++) assert_true(sum[k] > 0 && sum[k] <= 5);
   OK(clade__balance(8, (double[]){1, 1, 1, 1, 0, 1, 1, 2}, bytes, 2, piece));
-  for (int i = 0; i < 8; i++) assert_int_equal(piece[i], i >= 5); /* 0 may go to either side: where little crosses */
+  /* Item 0 can be on either side: the least communication decides. */
+  for (int i = 0; i < 8; i++) assert_int_equal(piece[i], i >= 5);
   OK(clade__balance(3, none, none, 3, piece));
   for (int i = 0; i < 3; i++) assert_int_equal(piece[i], i);
 }
@@ -48,8 +49,8 @@ static void idles(void **state) {
       }
 }
 
-/* ---- the nodes of stages, each product one unit of time ---- */
-/* Equal layers; the first one's input has a derivative too. */
+/* ---- stages, with one unit of time per product ---- */
+/* Equal layers; the first one's input has a derivative as well. */
 static clade_val even_layers(clade_graph *g, int share) {
   clade_val x = numbered_input(g, "x", share, CLADE_F32, CLADE_SHAPE(LONG, WIDTH));
   x = clade_add(g, x, clade_parameter(g, "shift", CLADE_F32, CLADE_SHAPE(WIDTH), (clade_initial){0}));
@@ -65,8 +66,8 @@ enum { MOST_NUMBERS = 1024, MOST_MESSAGES = MOST_NUMBERS * MOST * MOST };
 typedef struct pipe_stage {
   clade_graph *g;
   int number;
-  double *at;     /* by value: when it is there */
-  double *posted; /* by value that is received: products before that */
+  double *at;     /* by value: time at which it is available */
+  double *posted; /* by received value: number of products before the receive was posted */
   clade__id next;
   double clock, busy;
 } pipe_stage;
@@ -86,13 +87,13 @@ static int message_of(const clade__node *n, int from, int to) {
   return (number * MOST + from) * MOST + to;
 }
 
-/* As far as what it needs was sent. `sent`: by message; negative: not yet. */
+/* Runs until a needed message was not sent. `sent`: by message; negative: not sent. */
 static bool go_on(pipe_stage *s, double *sent) {
   const clade__id first = s->next;
   for (; s->next < s->g->n_nodes; s->next++) {
     const clade__node *n = &s->g->nodes[s->next];
     double start = s->clock;
-    if (is_op(n, "comm.receive")) { /* posted; who uses it waits */
+    if (is_op(n, "comm.receive")) { /* posted; its users wait */
       s->at[n->first_out] = -1 - message_of(n, attr_of(n, "peer"), s->number);
       s->posted[n->first_out] = s->busy;
       continue;
@@ -103,7 +104,7 @@ static bool go_on(pipe_stage *s, double *sent) {
         const double arrival = sent[(int)(-1 - *there)];
         if (arrival < 0) return s->next != first;
         const bool ahead = s->posted[n->in[i]] == 0 || s->posted[n->in[i]] < s->busy;
-        assert_true(ahead || clade__type(s->g, n->in[i])->shape.rank == 0); /* it travels beside a pass */
+        assert_true(ahead || clade__type(s->g, n->in[i])->shape.rank == 0); /* the transfer overlaps with a pass */
         *there = arrival;
       }
       if (!is_op(n, "assign")) start = fmax(start, *there);
@@ -141,7 +142,7 @@ static void simulate(int stages, int shares, int each, bool told) {
     for (int s = 0; s < stages; s++) moved |= go_on(&all[s], sent);
   }
   for (int s = 0; s < stages; s++) {
-    assert_int_equal(all[s].next, all[s].g->n_nodes); /* nobody waits */
+    assert_int_equal(all[s].next, all[s].g->n_nodes); /* no stage is blocked */
     end = fmax(end, all[s].clock);
     busy += all[s].busy;
     clade_graph_release(all[s].g);
@@ -152,7 +153,7 @@ static void simulate(int stages, int shares, int each, bool told) {
   if (told)
     print_message("%d stages of %d pieces, %d micro-batches: idle %.3f, ideal %.3f\n", stages, each, shares, idle,
                   ideal);
-  /* A stage sends what it derives before it derives its weights: that is a little less than ideal. */
+  /* A stage sends a gradient before it computes its weight gradients, so it can be slightly better than ideal. */
   if (shares % stages == 0 || each == 1) assert_true(idle <= ideal + 1e-9);
   release_all(stages, comms);
 }
@@ -187,7 +188,7 @@ static uint64_t peak(model_fn *model, int stages, int stage, int shares, clade_d
   return out.bytes;
 }
 
-/* Activations of as many micro-batches as there are stages from this one on; and gradients, summed in pairs. */
+/* Activations of as many micro-batches as there are stages from this one on, and pairwise sums of gradients. */
 static void keeps_few(void **state) {
   const uint64_t weights = 4 * WIDTH * WIDTH, activation = 4 * LONG * WIDTH;
   for (int stages = 2; stages <= 4; stages += 2)
@@ -201,14 +202,14 @@ static void keeps_few(void **state) {
     }
 }
 
-/* Each gradient is added when it is there: not all of a second micro-batch live beside all of the first one. */
+/* Gradients are accumulated early: those of a second micro-batch do not coexist with all of the first. */
 static void adds_soon(void **state) {
   const uint64_t bytes = peak(broad_layers, 2, 0, 2, *state), weights = 4 * BROAD * BROAD * LAYERS / 2;
   print_message("weights of %llu bytes, at most %llu live\n", (unsigned long long)weights, (unsigned long long)bytes);
   assert_true(bytes <= weights * 3 / 2);
 }
 
-/* ---- what is told, and refused ---- */
+/* ---- explanation and refusals ---- */
 static clade_val placed(clade_graph *g, int share) {
   clade_graph_place(g, 0);
   clade_val x = clade_nn_linear(g, "a", numbered_input(g, "x", share, CLADE_F32, CLADE_SHAPE(4, 8)), .out = 8);

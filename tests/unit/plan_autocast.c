@@ -1,4 +1,4 @@
-/* Mixed precision in plans: what a training step of ResNet-18 needs, what explanations tell, and funcs with symbols. */
+/* Mixed precision in plans: memory of a ResNet-18 training step, explanations, and funcs with symbols. */
 #include <inttypes.h>
 
 #include "models/models.h"
@@ -6,7 +6,7 @@
 
 /* ---- memory ---- */
 typedef struct size {
-  uint64_t arena, copies; /* of one execution; of that, narrow copies of parameters */
+  uint64_t arena, copies; /* of one execution; narrow copies of parameters in it */
 } size;
 
 static size step_of(int64_t side, int64_t batch, clade_dtype precision, clade_device *device) {
@@ -50,7 +50,7 @@ static void test_memory(void **state) {
   }
 }
 
-/* ---- what is told, and symbols ---- */
+/* ---- explanation and symbols ---- */
 static void test_explained(void **state) {
   clade_graph *g = graph_new();
   clade_func *func, *shaped;

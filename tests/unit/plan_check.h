@@ -1,5 +1,5 @@
-/* An independent check of a plan: reads the text of clade_func_steps and follows who owns each piece of memory. It
- * shares nothing with the planner but the text's format. */
+/* Independent checker of memory plans: parses clade_func_steps and tracks the owner of each byte range. Shares only
+ * the text format with the planner. */
 #ifndef PLAN_CHECK_H
 #define PLAN_CHECK_H
 
@@ -22,7 +22,7 @@ typedef struct check_slab { /* owner of each unit: cell + 1 */
 } check_slab;
 
 typedef struct check_cell {
-  int first, last, taken_from; /* lines */
+  int first, last, taken_from; /* line numbers */
   size_t bytes;
   bool counted;
 } check_cell;
@@ -65,7 +65,7 @@ static inline bool check_overlap(const check_use *a, const check_use *b) {
          a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-/* "c3@arena:0:64:128,…" or "-" after `title`. */
+/* Parses "c3@arena:0:64:128,…" or "-" after `title`. */
 static inline int check_uses(const char *line, const char *title, check_use *out, int room) {
   int n = 0, used;
   const char *at = strstr(line, title);
@@ -111,7 +111,7 @@ static inline void check_line(check *c, const char *line) {
   int n_reads = check_uses(line, " reads ", reads, CLADE_MAX_OPERANDS),
       n_writes = check_uses(line, " writes ", writes, CLADE_MAX_OPERANDS);
   int n_scratch = check_uses(line, " workspace ", scratch, 4);
-  const char *named = strstr(line, " node fresh"); /* by the test: never in place */
+  const char *named = strstr(line, " node fresh"); /* an op of the tests that never works in place */
   bool fresh = named && named < line + strcspn(line, "\n");
   for (int i = 0; i < n_reads; i++) check_read(c, &reads[i], line);
   for (int s = 0; s < n_scratch; s++) {
@@ -136,7 +136,7 @@ static inline void check_line(check *c, const char *line) {
   }
 }
 
-/* How many of the elementwise steps leave memory of their result's size to die beside it, instead of taking it over. */
+/* Number of elementwise steps that did not reuse an operand of the result's size that dies there. */
 static inline int check_not_in_place(const char *text) {
   static int last[CHECK_CELLS];
   check_use reads[CLADE_MAX_OPERANDS], writes[CLADE_MAX_OPERANDS];
@@ -161,7 +161,7 @@ static inline int check_not_in_place(const char *text) {
   return wrong;
 }
 
-/* The largest sum of what is alive at a line; a cell that takes another's memory over counts once at that line. */
+/* The largest sum of live bytes at any line; a cell that reuses another's memory counts once at that line. */
 static inline size_t check_bound(const check *c) {
   size_t most = 0;
   for (int line = 0; line < c->line; line++) {
@@ -185,7 +185,7 @@ static inline void check_free(check *c) {
   free(c->cells);
 }
 
-/* Fails the test on an overlap of live values; returns arena / lower bound. */
+/* Fails the test if live values overlap; returns arena / lower bound. */
 static inline double check_plan(const clade_func *func, clade_device *device) {
   check c = {.cells = calloc(CHECK_CELLS, sizeof *c.cells)};
   clade_device_info device_info = {.size = sizeof device_info};

@@ -1,4 +1,4 @@
-/* When new values of variables are computed: at once, but not before somebody has read what they overwrite. */
+/* Early computation of variables' new values: as soon as possible, but after all reads of the old value. */
 #include "plan_kit.h"
 
 enum { N = 8 };
@@ -14,7 +14,7 @@ static clade__id node_of(const clade_graph *g, clade_val v) {
   return g->values[id].node;
 }
 
-/* a = a + relu(x), built last but for an op that reads a, or a view of it, where that is wanted: `viewed` before. */
+/* a = a + relu(x), built last; optionally with a later read of a, or an earlier read of a view of it (`viewed`). */
 static built build(bool viewed, bool late) {
   built b = {.g = graph_new()};
   clade_val x = clade_relu(b.g, clade_input(b.g, "x", CLADE_F32, CLADE_SHAPE(N)));
@@ -28,7 +28,7 @@ static built build(bool viewed, bool late) {
   return b;
 }
 
-/* Each node once, behind what it uses. */
+/* Each node occurs once, after its operands. */
 static void check(const clade_graph *g, const clade__id *order, size_t *at) {
   for (size_t i = 0; i <= g->n_nodes; i++) at[i] = 0;
   for (size_t i = 0; i + 1 < g->n_nodes; i++) {
@@ -78,8 +78,8 @@ static clade_val affected(clade_graph *g, clade_val x) {
   return y;
 }
 
-/* As in a training: gradients one after the other, then an effect on each, of which the one that is made last is built
- * `swapped` before the first; then a = a + what came out. */
+/* As in training: gradients one after the other, then an effect on each; `swapped`: the last gradient's effect is
+ * built first. Then a = a + the result. */
 static void test_effects(void **state) {
   (void)state;
   for (int swapped = 0; swapped < 2; swapped++) {
@@ -97,7 +97,8 @@ static void test_effects(void **state) {
     check(g, order, at);
     assert_true(at[node_of(g, one)] < at[node_of(g, other)]);
     assert_int_equal(at[node_of(g, one)] < at[node_of(g, last)], !swapped);
-    assert_true(at[node_of(g, step)] > at[node_of(g, other)]); /* who waits for an effect holds up no other one */
+    /* A node that waits for an effect delays no other effect. */
+    assert_true(at[node_of(g, step)] > at[node_of(g, other)]);
     clade_graph_release(g);
   }
 }

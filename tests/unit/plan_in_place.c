@@ -1,5 +1,5 @@
-/* What a plan puts into memory that is there already: new values of variables, by an op that makes many of them too,
- * and results over what dies. */
+/* In-place execution: new values of variables, also by ops with many results, and results in the memory of dying
+ * operands. */
 #include "plan_check.h"
 
 /* (a + b, a - b) at once, in place of both */
@@ -41,7 +41,7 @@ static bool writes_variable(const char *steps, int index) {
   return false;
 }
 
-/* Many variables and moments through one node: as many launches as pairs, no copy, and nothing in the arena. */
+/* One node updates many variables and moments: one launch per pair, no copies, and no arena. */
 static void many_at_once(void **state) {
   enum { PAIRS = 21, N = 40 };
   clade_graph *g = graph_new();
@@ -95,7 +95,7 @@ static void many_at_once(void **state) {
   clade_func_release(func);
 }
 
-/* What two outputs may both take over goes to one of them, also where nobody uses that one. */
+/* If two outputs can reuse the same memory, one does, even if it is unused. */
 static void one_taker(void **state) {
   enum { N = 30 };
   for (int used = 1; used < 4; used++) {
@@ -108,7 +108,7 @@ static void one_taker(void **state) {
     clade_func_info info = {.size = sizeof info};
     assert_true(check_plan(func, *state) <= 1.1);
     OK(clade_func_get_info(func, &info));
-    assert_int_equal(info.arena_bytes, 256); /* the second output has nothing to take over */
+    assert_int_equal(info.arena_bytes, 256); /* the second output has nothing to reuse */
     clade_run *run;
     clade_ticket ticket;
     float data[N], have[N];
@@ -124,7 +124,7 @@ static void one_taker(void **state) {
   }
 }
 
-/* Two variables that become one another's sum and difference, where they are. */
+/* Two variables become each other's sum and difference in place. */
 static void both_in_their_places(void **state) {
   enum { N = 30 };
   clade_graph *g = graph_new();
@@ -156,7 +156,7 @@ static void both_in_their_places(void **state) {
   clade_func_release(func);
 }
 
-/* Views of what dies, derivatives of elementwise functions and sums of gradients take over the memory of an operand. */
+/* Views of dying values, elementwise derivatives and sums of gradients reuse the memory of an operand. */
 static void in_place(void **state) {
   enum { N = 4096 };
   for (int fused = 0; fused < 2; fused++) {

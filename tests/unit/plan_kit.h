@@ -1,5 +1,4 @@
-/* Small ops with kernels of their own, and shorthands, for the tests of plans and runs: they need none of Clade's ops.
- */
+/* Small ops with their own kernels, and helpers, for tests of plans and runs without Clade's ops. */
 #ifndef PLAN_KIT_H
 #define PLAN_KIT_H
 
@@ -128,7 +127,7 @@ static const clade_op kit_fresh = {.size = sizeof(clade_op),
                                    .impls = kit_affine_impls,
                                    .source = kit_source};
 
-/* (x backwards, x + 1), by way of a workspace */
+/* (x reversed, x + 1), through a workspace */
 static inline size_t kit_split_workspace(const clade_query *q) { return (size_t)kit_count(q) * sizeof(float); }
 static inline clade_status kit_split_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_kernel(e, "kit_keep");
@@ -155,7 +154,7 @@ static const clade_op kit_split = {.size = sizeof(clade_op),
                                    .impls = kit_split_impls,
                                    .source = kit_source};
 
-/* x as one row: a view */
+/* view of x as one row */
 static inline clade_status kit_row_infer(clade_node *n) {
   n->out[0] = n->in[0];
   n->out[0].shape = CLADE_SHAPE(1);
@@ -171,7 +170,7 @@ static const clade_op kit_row = {.size = sizeof(clade_op),
                                  .n_out = 1,
                                  .infer = kit_row_infer};
 
-/* x repeated, or its beginning, as `n` elements */
+/* x repeated or truncated to `n` elements */
 typedef struct kit_fit_attrs {
   int64_t n;
 } kit_fit_attrs;
@@ -201,7 +200,7 @@ static const clade_op kit_fit = {.size = sizeof(clade_op),
                                  .impls = kit_fit_impls,
                                  .source = kit_source};
 
-/* writes one element behind its output's end */
+/* writes one element past the end of its output */
 static inline clade_status kit_past_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_kernel(e, "kit_past");
   clade_emit_in(s, 0);
@@ -279,7 +278,7 @@ static inline clade_val fit(clade_graph *g, clade_val x, int64_t n) {
   return clade_node_add(g, &kit_fit, NULL, &(kit_fit_attrs){n}, 1, &x, NULL);
 }
 
-/* ---- shorthands ---- */
+/* ---- helpers ---- */
 #define OK(expression)                                                                                        \
   do {                                                                                                        \
     clade_status kit_s = (expression);                                                                        \
@@ -298,7 +297,7 @@ static inline clade_graph *graph_new(void) {
   return g;
 }
 
-/* Compiles, and gives the graph back. */
+/* Compiles and releases the graph. */
 static inline clade_func *compiled(clade_graph *g, clade_device *device) {
   clade_func *func = NULL;
   OK(clade_compile(g, device, &func));

@@ -1,5 +1,5 @@
-/* Memory plans: no two live values overlap, the arena stays near the lower bound, and random graphs with state compute
- * what the host computes, with reuse, with small slabs, and between guards. */
+/* Memory plans: live values never overlap, the arena is close to the lower bound, and random graphs with state
+ * compute the host's results with reuse, with small slabs, and between guards. */
 #include "plan_check.h"
 
 static uint64_t seed_state;
@@ -9,7 +9,7 @@ static unsigned draw(unsigned n) {
   return x[0] % n;
 }
 
-/* ---- packing alone ---- */
+/* ---- allocation alone ---- */
 static void assert_apart(const clade__interval *at, size_t n, const size_t *sizes) {
   for (size_t i = 0; i < n; i++) {
     assert_true(at[i].offset + at[i].bytes <= sizes[at[i].slab]);
@@ -50,7 +50,7 @@ static void packing(void **state) {
   free(at);
 }
 
-/* ---- graphs as people build them ---- */
+/* ---- typical graphs ---- */
 static void finish(clade_graph *g, clade_val y, clade_device *device, const char *what) {
   clade_output(g, "y", y);
   clade_func *func = compiled(g, device);
@@ -69,7 +69,7 @@ static clade_val start(clade_graph *g, int64_t n) {
 }
 
 static void near_the_bound(void **state) {
-  clade_graph *g = graph_new(); /* a chain that may work in place, and one that may not */
+  clade_graph *g = graph_new(); /* a chain with in-place ops, and one without */
   clade_val x = start(g, 1000), y = fresh(g, x, 1, 0);
   for (int i = 0; i < 60; i++) y = affine(g, NULL, y, 1, 1);
   finish(g, y, *state, "chain in place");
@@ -81,7 +81,7 @@ static void near_the_bound(void **state) {
   y = fresh(g, start(g, 5000), 1, 0);
   for (int i = 0; i < 30; i++) y = add(g, y, fresh(g, fresh(g, y, 2, 0), 1, 3));
   finish(g, y, *state, "residual");
-  g = graph_new(); /* a U: what goes down is kept for the way up */
+  g = graph_new(); /* a U-Net: values of the way down are kept for the way up */
   clade_val kept[8];
   y = fresh(g, start(g, 8192), 1, 0);
   for (int i = 0; i < 8; i++) {
@@ -107,7 +107,7 @@ static const int lengths[LENGTHS] = {1, 37, 256, LONGEST};
 typedef struct host_value {
   clade_val val;
   int length;
-  /* how it is computed again on the host */
+  /* how the host computes it */
   enum { IS_INPUT, IS_VARIABLE, IS_ADD, IS_AFFINE, IS_BACK, IS_PLUS, IS_SAME } kind;
   int a, b;
   float k, c;
@@ -129,7 +129,7 @@ static int put(model *m, clade_val val, int length, int kind, int a, int b) {
   return m->n++;
 }
 
-static int like(const model *m, int length) { /* some value of a length; lately made ones more often */
+static int like(const model *m, int length) { /* a value of this length, preferring recent ones */
   for (;;) {
     int i = draw(2) ? m->n - 1 - (int)draw((unsigned)(m->n < 8 ? m->n : 8)) : (int)draw((unsigned)m->n);
     if (m->v[i].length == length || length < 0) return i;
@@ -181,7 +181,7 @@ static void build(model *m) {
   }
   int n = 12 + (int)draw(MOST_VALUES - 14);
   while (m->n < n) grow_model(m);
-  for (int i = 0; i < VARIABLES; i++) { /* also another variable's old value, or an input */
+  for (int i = 0; i < VARIABLES; i++) { /* sometimes another variable's old value, or an input */
     m->assigned[i] = draw(4) ? like(m, m->v[m->variable[i]].length) : -1;
     if (draw(4) == 0) m->assigned[i] = m->variable[i ^ 1];
     if (m->assigned[i] >= 0) clade_assign(m->g, m->v[m->variable[i]].val, m->v[m->assigned[i]].val);
@@ -285,7 +285,7 @@ static void random_graphs_between_guards(void **state) {
   clade__plan_guard_bytes = 0;
 }
 
-/* The checker finds what it is there to find. */
+/* The checker detects planted errors. */
 static int wrong_lines(const char *text) {
   check c = {.cells = calloc(CHECK_CELLS, sizeof *c.cells), .alignment = 64};
   assert_non_null(c.cells);

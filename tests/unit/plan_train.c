@@ -1,4 +1,5 @@
-/* Plans of whole training steps stay near the lower bound: perceptrons, residual nets, random ones, and real models. */
+/* Memory plans of training steps are close to the lower bound: perceptrons, residual networks, random ones, and real
+ * models. */
 #include "models/models.h"
 #include "plan_check.h"
 
@@ -9,12 +10,12 @@ static unsigned draw(unsigned n) {
   return x[0] % n;
 }
 
-/* An op of which only the memory matters: `n` elements out of any operands, by way of a workspace. Its derivative reads
- * what `needs` says. These graphs are planned and never run, so that their kernels are empty. */
+/* An op that only matters for memory: `n` elements from any operands, through a workspace. Its derivative reads what
+ * `needs` says. These graphs are planned and never run, so their kernels are empty. */
 enum { NEEDS_NOTHING, NEEDS_IN, NEEDS_OUT };
 typedef struct any_attrs {
   int64_t n, workspace;
-  int32_t needs, take; /* take: the operand whose memory may be taken over; -1: none */
+  int32_t needs, take; /* take: operand whose memory may be reused; -1: none */
 } any_attrs;
 static const clade_attr any_table[] = {{"n", CLADE_ATTR_I64, offsetof(any_attrs, n), 1},
                                        {"workspace", CLADE_ATTR_I64, offsetof(any_attrs, workspace), 1},
@@ -49,7 +50,7 @@ static uint64_t any_in_place(const clade_node *n, int out) {
 }
 static size_t any_workspace(const clade_query *q) { return (size_t)((const any_attrs *)q->node->attrs)->workspace; }
 static clade_status any_emit(clade_emit *e, const clade_query *q) {
-  static const char *const kernels[] = {"any2", "any3", "any4", "any5"}; /* by what they touch */
+  static const char *const kernels[] = {"any2", "any3", "any4", "any5"}; /* by number of arguments */
   clade_kernel_step *s = clade_emit_kernel(e, kernels[q->node->n_in - 1 + (any_workspace(q) > 0)]);
   for (int i = 0; i < q->node->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
@@ -80,7 +81,7 @@ static clade_val any(clade_graph *g, const any_attrs *attrs, int n, const clade_
   return clade_node_add(g, &any_op, NULL, attrs, n, in, NULL);
 }
 
-/* A model being built, with its parameters. */
+/* A model under construction with its parameters. */
 enum { MOST_PARAMETERS = 400 };
 typedef struct network {
   clade_graph *g;
@@ -114,7 +115,7 @@ static clade_val sum_of(network *m, clade_val a, clade_val b) {
   return any(m->g, &(any_attrs){.n = length(m, a), .needs = NEEDS_NOTHING}, 2, (clade_val[]){a, b});
 }
 
-/* Momentum over groups of all parameters, in their places. */
+/* In-place momentum over groups of all parameters. */
 static void learn(network *m, clade_val loss) {
   static clade_val grads[MOST_PARAMETERS];
   enum { GROUP = (CLADE_MAX_OPERANDS - 1) / 3 };
@@ -168,7 +169,7 @@ static void perceptron(clade_device *device, int batch, int depth) {
   assert_true(ratio <= 1.1);
 }
 
-/* The shape of ResNet-18 for 32x32 images. */
+/* The structure of ResNet-18 for 32x32 images. */
 static void residual(clade_device *device, int batch) {
   int64_t channels = 64, size = 32 * 32;
   clade_val x;
@@ -199,7 +200,7 @@ static void training_steps(void **state) {
   for (int batch = 1; batch <= 64; batch *= 4) residual(*state, batch);
 }
 
-/* ---- the models of the examples, with Adam ---- */
+/* ---- the example models with Adam ---- */
 static double plan_model(clade_model_fn *model, int64_t channels, int64_t side, int64_t batch, clade_device *device,
                          const char *what) {
   clade_graph *g = graph_new();
@@ -219,7 +220,7 @@ static double plan_model(clade_model_fn *model, int64_t channels, int64_t side, 
   OK(clade_func_get_info(shaped, &info));
   print_message("%s, batch %d: %d steps, arena %" PRIu64 ", %.3f of the bound; planned in %.3f s\n", what, (int)batch,
                 info.steps, info.arena_bytes, ratio, info.compile_seconds);
-#ifndef CLADE_ASAN /* it slows the planner down many times */
+#ifndef CLADE_ASAN /* slows the planner down */
   assert_true(info.compile_seconds < 1);
 #endif
   clade_func_release(shaped);
@@ -236,7 +237,7 @@ static void models(void **state) {
   assert_true(plan_model(mobilenetv2, 3, 224, 8, *state, "MobileNetV2") <= 1.1);
 }
 
-#ifdef CLADE_ASAN /* it slows the planner down many times */
+#ifdef CLADE_ASAN /* slows the planner down */
 enum { RANDOM = 15 };
 #else
 enum { RANDOM = 150 };

@@ -1,5 +1,4 @@
-/* Files of tuning records that are built in, Clade's own among them: each record is of an op, an implementation and
- * parameters that are there. */
+/* Built-in tuning records: each must name an existing op, implementation and parameters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +31,7 @@ static int tear_down(void **state) {
   return system(command);
 }
 
-/* ---- what a record may be ---- */
+/* ---- valid records ---- */
 static bool is_dtype(const char *word, size_t n) {
   bool found = false;
   for (clade_dtype t = CLADE_F32; t <= CLADE_BOOL && !found; t++)
@@ -40,7 +39,7 @@ static bool is_dtype(const char *word, size_t n) {
   return found;
 }
 
-/* name=value, or a dtype with its sizes; and after the arrow dtypes. */
+/* name=value, or a dtype with its sizes; after the arrow, dtypes. */
 static bool is_problem(const char *text) {
   bool after = false;
   size_t results = 0;
@@ -73,9 +72,8 @@ static bool has_params(const clade__record *r, const clade_space *space) {
   return n == r->n_params;
 }
 
-/* A start is of an implementation that has one. Of links and changes of programs there is a time, and nothing to
- * choose.
- */
+/* A default configuration needs an implementation with parameters. Records of links and program changes only have a
+ * time. */
 static const char *record_fault(const clade__record *r) {
   if (!strcmp(r->op, clade__link_op) || !strcmp(r->op, clade__change_op)) return r->seconds > 0 ? NULL : "seconds";
   bool start = !strcmp(r->problem, "*");
@@ -87,7 +85,7 @@ static const char *record_fault(const clade__record *r) {
   return has_params(r, impl->space) ? NULL : "params";
 }
 
-/* What such a file may not be to be built in; NULL: nothing. */
+/* Reason why a file cannot be built in, or NULL. */
 static const char *fault_of(const char *text) {
   clade__record_sets sets;
   size_t bad;
@@ -147,7 +145,7 @@ static void what_is_built_in_is_looked_at(void **state) {
   }
 }
 
-/* As docs/tuning.md says: what was exported can be built in as it is. */
+/* Exported records can be built in unchanged (docs/tuning.md). */
 static void what_is_exported_can_be_built_in(void **state) {
   (void)state;
   clade_graph *g;

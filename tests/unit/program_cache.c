@@ -1,5 +1,5 @@
-/* The files of the program cache without a device: whatever is damaged is refused, whoever may write is checked, what
- * cannot be written leaves nothing behind. */
+/* Files of the program cache, without a device: damage is detected, permissions are checked, and failed writes leave
+ * nothing behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <dirent.h>
@@ -70,7 +70,7 @@ static clade__hash store_bytes(const clade__cache *cache, const void *data, size
   return name;
 }
 
-/* ---- the reader ---- */
+/* ---- reader ---- */
 static void every_damage_is_refused(void **state) {
   (void)state;
   clade__cache cache = open_cache("damage");
@@ -91,7 +91,7 @@ static void every_damage_is_refused(void **state) {
   assert_int_equal(clade__cache_verify(whole, bytes, CLADE__CACHE_INDEX, device, &blob), CLADE_CORRUPT);
   assert_int_equal(clade__cache_verify(whole, bytes, CLADE__CACHE_BINARY, other_device, &blob), CLADE_CORRUPT);
   assert_int_equal(clade__cache_verify(whole, bytes + 1, CLADE__CACHE_BINARY, device, &blob), CLADE_CORRUPT);
-  for (size_t n = 0; n < bytes; n++) { /* in a piece of exactly that size: reading beyond it shows under ASan */
+  for (size_t n = 0; n < bytes; n++) { /* exact size, so that ASan detects reads beyond */
     unsigned char *cut = malloc(n ? n : 1);
     memcpy(cut, whole, n);
     assert_int_equal(clade__cache_verify(cut, n, CLADE__CACHE_BINARY, device, &blob), CLADE_CORRUPT);
@@ -118,26 +118,26 @@ static void files_are_read_with_care(void **state) {
   assert_memory_equal(blob.data, "abc", 3);
   clade__free(blob.file);
 
-  assert_int_equal(fchmodat(cache.dir, file, 0620, 0), 0); /* somebody else may have written it */
+  assert_int_equal(fchmodat(cache.dir, file, 0620, 0), 0); /* another user may have written it */
   assert_int_equal(clade__cache_read(&cache, CLADE__CACHE_BINARY, device, name, &blob), CLADE_PERMISSION);
-  assert_int_equal(renameat(cache.dir, other, cache.dir, file), 0); /* whole, but what another should hold */
+  assert_int_equal(renameat(cache.dir, other, cache.dir, file), 0); /* valid, but belongs under another name */
   assert_int_equal(clade__cache_read(&cache, CLADE__CACHE_BINARY, device, name, &blob), CLADE_CORRUPT);
   assert_int_equal(clade__cache_read(&cache, CLADE__CACHE_BINARY, device, second, &blob), CLADE_NOT_FOUND);
   assert_int_equal(unlinkat(cache.dir, file, 0), 0);
-  assert_int_equal(mkfifoat(cache.dir, file, 0600), 0); /* must not hang */
+  assert_int_equal(mkfifoat(cache.dir, file, 0600), 0); /* must not block */
   assert_int_equal(clade__cache_read(&cache, CLADE__CACHE_BINARY, device, name, &blob), CLADE_PERMISSION);
   assert_int_equal(unlinkat(cache.dir, file, 0), 0);
   assert_int_equal(symlinkat("/etc/passwd", cache.dir, file), 0);
   assert_int_equal(clade__cache_read(&cache, CLADE__CACHE_BINARY, device, name, &blob), CLADE_IO);
   assert_int_equal(unlinkat(cache.dir, file, 0), 0);
   int fd = openat(cache.dir, file, O_CREAT | O_WRONLY, 0600);
-  assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0); /* sizes are bounded before memory is asked for */
+  assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0); /* sizes are checked before memory is allocated */
   close(fd);
   assert_int_equal(clade__cache_read(&cache, CLADE__CACHE_BINARY, device, name, &blob), CLADE_CORRUPT);
   clade__cache_close(&cache);
 }
 
-/* ---- the index ---- */
+/* ---- index ---- */
 static clade__index_record record(uint64_t key, clade__hash binary) {
   clade__index_record r = {.key = {key, key}, .binary = binary};
   snprintf(r.name, sizeof r.name, "kernel_%u", (unsigned)key);
@@ -160,7 +160,7 @@ static void index_keeps_what_has_a_binary(void **state) {
   assert_null(clade__index_find(&again, (clade__hash){8, 8}));
   assert_null(clade__index_find(&index, (clade__hash){8, 8}));
 
-  clade__index_record late = record(200, binary); /* another process' */
+  clade__index_record late = record(200, binary); /* from another process */
   assert_int_equal(clade__index_put(&index, &late), CLADE_OK);
   assert_int_equal(clade__index_save(&index, &cache, device), CLADE_OK);
   assert_int_equal(clade__index_refresh(&again, &cache, device), CLADE_OK);
@@ -196,7 +196,7 @@ static void damaged_index_is_empty_and_said_once(void **state) {
   for (int i = 0; i < 3; i++) assert_int_equal(clade__index_refresh(&index, &cache, device), CLADE_OK);
   assert_int_equal(index.n, 0);
   assert_int_equal(warnings, 1);
-  /* A name without an end, in a file that is otherwise whole. */
+  /* An unterminated name in an otherwise valid file. */
   memset(r.name, 'x', sizeof r.name);
   assert_int_equal(clade__cache_write(&cache, CLADE__CACHE_INDEX, device, device, &r, sizeof r), CLADE_OK);
   assert_int_equal(clade__index_refresh(&index, &cache, device), CLADE_OK);
@@ -207,7 +207,7 @@ static void damaged_index_is_empty_and_said_once(void **state) {
   clade__cache_close(&cache);
 }
 
-/* ---- the directory ---- */
+/* ---- directory ---- */
 static void directory_is_the_users_alone(void **state) {
   (void)state;
   clade__cache cache;
@@ -222,7 +222,7 @@ static void directory_is_the_users_alone(void **state) {
     assert_int_equal(clade__cache_open(in_root("deep/er/still"), true, &cache), CLADE_PERMISSION);
     assert_non_null(strstr(clade_last_error(), "deep/er/still"));
   }
-  assert_int_equal(chmod(in_root("deep/er/still"), 0755), 0); /* others may look */
+  assert_int_equal(chmod(in_root("deep/er/still"), 0755), 0); /* readable by others */
   assert_int_equal(clade__cache_open(in_root("deep/er/still"), true, &cache), CLADE_OK);
   clade__cache_close(&cache);
   fclose(fopen(in_root("file"), "w"));
@@ -233,7 +233,7 @@ static void directory_is_the_users_alone(void **state) {
 static void foreign_directory_is_refused(void **state) {
   (void)state;
   clade__cache cache;
-  /* Root's own directory for others; for root, one that was given away. */
+  /* A directory of root, or for root one of another user. */
   const char *path = "/";
   if (!geteuid()) {
     path = in_root("foreign");
@@ -254,7 +254,7 @@ static void path_follows_the_environment(void **state) {
   assert_int_equal(clade__cache_path(&path), CLADE_OK);
   assert_string_equal(path, "/xdg/clade");
   clade__free(path);
-  setenv("XDG_CACHE_HOME", "relative", 1); /* to be ignored, says its specification */
+  setenv("XDG_CACHE_HOME", "relative", 1); /* ignored, as the XDG specification requires */
   assert_int_equal(clade__cache_path(&path), CLADE_OK);
   assert_string_equal(path, "/home/her/.cache/clade");
   clade__free(path);
@@ -273,7 +273,7 @@ static void path_follows_the_environment(void **state) {
   if (*before) setenv("CLADE_CACHE_DIR", before, 1);
 }
 
-/* ---- keeping house ---- */
+/* ---- maintenance ---- */
 static void eviction_takes_the_least_recently_used(void **state) {
   (void)state;
   clade__cache cache = open_cache("evict");
@@ -284,14 +284,14 @@ static void eviction_takes_the_least_recently_used(void **state) {
     struct timespec times[2] = {{1000 + (i * 3) % 10, 0}, {1000 + (i * 3) % 10, 0}};
     assert_int_equal(utimensat(cache.dir, file, times, 0), 0);
   }
-  fclose(fopen(in_root("evict/readme.bin"), "w")); /* not the cache's */
+  fclose(fopen(in_root("evict/readme.bin"), "w")); /* not a file of the cache */
   fclose(fopen(in_root("evict/tmp.1.2"), "w"));
   cache.limit = 20000;
   clade__cache_evict(&cache);
   assert_int_equal(entries(in_root("evict")), 12);
   clade__cache_sweep(&cache);
   assert_int_equal(entries(in_root("evict")), 11);
-  cache.limit = 8000; /* three quarters of it: five files */
+  cache.limit = 8000; /* evicts down to three quarters: five files */
   clade__cache_evict(&cache);
   assert_int_equal(entries(in_root("evict")), 6);
   for (int i = 0; i < 10; i++) {
@@ -315,7 +315,7 @@ static void clearing_leaves_what_is_not_the_caches(void **state) {
   uint64_t files, bytes;
   clade__settings settings = {.cache_dir = in_root("clear")};
   assert_int_equal(clade__settings_set(&settings), CLADE_OK);
-  assert_int_equal(clade__cache_clear(&files, &bytes), CLADE_OK); /* none yet, and none afterwards */
+  assert_int_equal(clade__cache_clear(&files, &bytes), CLADE_OK); /* empty before and after */
   assert_int_equal(files, 0);
   assert_int_equal(access(in_root("clear"), F_OK), -1);
   clade__cache cache = open_cache("clear");
@@ -350,17 +350,17 @@ static void lock_excludes(void **state) {
   }
   nanosleep(&(struct timespec){0, 50000000}, NULL);
   fclose(fopen(in_root("lock/done"), "w"));
-  clade__cache_unlock(lock); /* the child has inherited it: unlocking must count all the same */
+  clade__cache_unlock(lock); /* unlocks although a child inherited the descriptor */
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
   clade__cache_close(&cache);
 }
 
-/* ---- disks: on a tmpfs of this test's own, which takes root ---- */
+/* ---- disk full and read-only, on a tmpfs, which requires root ---- */
 static bool mounts;
 
-/* A namespace of this process' own; false where the machine does not allow it. */
+/* A private mount namespace; false if not permitted. */
 static bool small_disk(const char *path) {
   if (!mounts) mounts = !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
   assert_int_equal(mkdir(path, 0700), 0);
@@ -378,7 +378,7 @@ static void full_disk_leaves_nothing(void **state) {
   assert_int_equal(clade__cache_write(&cache, CLADE__CACHE_BINARY, device, name, data, sizeof data), CLADE_IO);
   assert_non_null(strstr(clade_last_error(), strerror(ENOSPC)));
   assert_int_equal(entries(in_root("full")), 0);
-  store_bytes(&cache, data, 1000); /* usable afterwards */
+  store_bytes(&cache, data, 1000); /* still usable */
   clade__cache_close(&cache);
   assert_int_equal(umount(in_root("full")), 0);
 }
@@ -397,7 +397,7 @@ static void read_only_disk_is_read(void **state) {
   clade__free(blob.file);
   assert_int_equal(clade__cache_write(&cache, CLADE__CACHE_BINARY, device, name, "abc", 3), CLADE_IO);
   int lock = clade__cache_lock(&cache);
-  assert_true(lock >= 0); /* by the directory itself */
+  assert_true(lock >= 0); /* locks the directory itself */
   clade__cache_unlock(lock);
   clade__cache_close(&cache);
   assert_int_equal(umount(in_root("frozen")), 0);

@@ -1,5 +1,5 @@
-/* The records that Clade ships: this program brings a file of its own in their place. Which of several devices' records
- * is taken goes by class and kind of core; what does not hold is passed over; and what others measured comes first. */
+/* Clade's default records, replaced by those of this program. Device class and kind of core select among the
+ * devices' records; invalid records are skipped; measured records take precedence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "program/tuning.h"
 
-/* Two CPUs that differ in their multiply-add units alone, one of other vectors and caches, and a GPU. */
+/* Two CPUs that differ only in their FMA units, one with other vectors and caches, and a GPU. */
 #define KIND(units) "\"class\": \"cpu\", \"vector_f32\": 16, \"l1\": 32768, \"l2\": 1048576, \"fma_units\": " #units
 #define ROW(problem, impl, params) \
   "{\"op\": \"acme.copy\", \"problem\": \"" problem "\", \"impl\": \"" impl "\", \"params\": " params "}"
@@ -31,7 +31,7 @@ const char clade__tuning_defaults[] =
     "]}";
 /* clang-format on */
 
-/* ---- an op whose implementation has a step, from 1 to 9 ---- */
+/* ---- an op with a parameter from 1 to 9 ---- */
 static const char source[] = "#ifdef WANT_acme_copy\n"
                              "KERNEL(acme_copy)(ARG(const float, x), ARG(float, y), const int n) {\n"
                              "  if (n == 0) return;\n"
@@ -73,7 +73,7 @@ static const clade_op op = {.size = sizeof(clade_op),
                             .impls = impls,
                             .source = source};
 
-/* ---- the kit ---- */
+/* ---- helpers ---- */
 static char root[64], words[1024];
 static clade_device *device;
 
@@ -99,7 +99,7 @@ static int tear_down(void **state) {
   return system(command);
 }
 
-/* With which step a copy of n numbers is compiled. */
+/* The parameter chosen for a copy of n numbers. */
 static int step_of(int64_t n) {
   clade_graph *g;
   clade_func *func;
@@ -118,8 +118,7 @@ static int step_of(int64_t n) {
   return step;
 }
 
-/* As if the tuner had measured this on a device: how many units it has, and how an implementation starts, or nothing.
- */
+/* Stores records as the tuner would: the number of FMA units and an implementation's default configuration, or none. */
 static void measured(clade__tuned_device of, int32_t step) {
   clade__records *set;
   const clade__record r = {
@@ -140,7 +139,7 @@ static clade__tuned_device own(uint32_t units) {
 /* ---- tests ---- */
 static void the_kind_of_core_decides(void **state) {
   (void)state;
-  assert_int_equal(step_of(16), 2); /* not told yet: both are as near, and the first one stands */
+  assert_int_equal(step_of(16), 2); /* unknown yet: both are equally near, so the first applies */
   measured(own(2), 0);
   assert_int_equal(step_of(16), 3);
   measured(own(1), 0);
@@ -156,10 +155,10 @@ static void a_farther_device_serves_where_no_nearer_one_does(void **state) {
 static void what_does_not_hold_is_passed_over(void **state) {
   (void)state;
   measured(own(2), 0);
-  assert_int_equal(step_of(12), 3); /* a row that is not offered */
-  assert_int_equal(step_of(13), 3); /* malformed, which was told */
+  assert_int_equal(step_of(12), 3); /* a configuration that is not offered */
+  assert_int_equal(step_of(13), 3); /* malformed, with a warning */
   assert_non_null(strstr(words, "1 tuning records are malformed"));
-  assert_int_equal(step_of(14), 3); /* an implementation that is not there */
+  assert_int_equal(step_of(14), 3); /* an unknown implementation */
 }
 
 static void malformed_records_of_all_files_are_told(void **state) {
@@ -175,7 +174,7 @@ static void malformed_records_of_all_files_are_told(void **state) {
   setenv("CLADE_TUNING", path, 1);
   step_of(16);
   unsetenv("CLADE_TUNING");
-  assert_non_null(strstr(words, "2 tuning records are malformed")); /* one is among the defaults */
+  assert_non_null(strstr(words, "2 tuning records are malformed")); /* one of them in the defaults */
 }
 
 static void what_was_measured_comes_first(void **state) {
@@ -183,7 +182,7 @@ static void what_was_measured_comes_first(void **state) {
   clade__tuned_device far = {
       .key = {1, 2}, .device_class = CLADE_CPU, .vector_f32 = 1, .fma_units = 4, .l1 = 64, .l2 = 64};
   measured(far, 7);
-  measured(own(2), 0); /* read again where the device's own file changed */
+  measured(own(2), 0); /* reread after the device's own file changed */
   assert_int_equal(step_of(16), 7);
   measured(own(2), 8);
   assert_int_equal(step_of(16), 8);

@@ -1,4 +1,4 @@
-/* A kernel file for the tests of the program store, its requests, and a launch that shows which variant came. Include
+/* A kernel file for the tests of the program store, with requests and a launch that identifies the variant. Include
  * after cmocka.h. */
 #ifndef CLADE_TESTS_PROGRAM_KERNELS_H
 #define CLADE_TESTS_PROGRAM_KERNELS_H
@@ -33,14 +33,14 @@ static inline void probe_request(int variant, clade__request *r) {
                         .args = probe_args};
 }
 
-/* The device under test: CLADE_DEVICE, or the rule. */
+/* The device under test: CLADE_DEVICE, or the default. */
 static inline clade_device *probe_device(void) {
   clade_device *device = NULL;
   if (clade_device_find(NULL, &device) != CLADE_OK) fail_msg("%s", clade_last_error());
   return device;
 }
 
-/* What the kernel stores. */
+/* Returns the value that the kernel stores. */
 static inline clade_status probe_try(clade_device *device, const clade__program_kernel *k, int *value) {
   cl_kernel kernel = NULL;
   clade__buffer *buffer = NULL;

@@ -1,5 +1,5 @@
-/* Processes that share one cache: cold ones at once compile once and agree; a warm one calls no compiler and creates
- * nothing. This program starts itself again, because a child after fork cannot use OpenCL. */
+/* Processes with a common cache: of several cold ones, one compiles and all agree; a warm one does not use the
+ * compiler and creates nothing. This program executes itself, because a forked child cannot use OpenCL. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <dirent.h>
@@ -22,7 +22,7 @@
 
 extern char **environ;
 enum { VARIANTS = 3, PROCESSES = 8 };
-#ifdef CLADE_ASAN /* each of them takes seconds then */
+#ifdef CLADE_ASAN /* each process takes seconds */
 enum { ROUNDS = 1 };
 #else
 enum { ROUNDS = 3 };
@@ -33,7 +33,7 @@ static void to_stderr(void *user, clade_log_level level, const char *message) {
   fprintf(stderr, "%s\n", message);
 }
 
-/* ---- a child: prepares, computes, and writes down what it did ---- */
+/* ---- child: prepares, computes and reports ---- */
 static int child(const char *report) {
   clade__request r[VARIANTS];
   clade__program_kernel k[VARIANTS];
@@ -93,7 +93,7 @@ static void expect(int number, int compiled, int loaded) {
   assert_int_equal(l, loaded);
 }
 
-/* PoCL leaves a file of its own at each start, whatever is asked of it: how it finds out that it may write. */
+/* PoCL creates one file at each start, as a test of write access. */
 static int files(const char *path) {
   int n = 0;
   DIR *dir = opendir(path);
@@ -118,7 +118,7 @@ static void remove_all(const char *path) {
   remove(path);
 }
 
-/* The caches of Clade and of the implementation, empty. */
+/* Empties the caches of Clade and of the implementation. */
 static int set_up(void **state) {
   (void)state;
   strcpy(root, "/tmp/clade-processes-XXXXXX");
@@ -146,7 +146,7 @@ static void cold_processes_compile_once(void **state) {
     assert_int_equal(compiled, VARIANTS);
     assert_int_equal(loaded, VARIANTS * (PROCESSES - 1));
     remove_all(in_root("clade", 0)), remove_all(in_root("pocl", 0));
-    assert_int_equal(mkdir(in_root("pocl", 0), 0700), 0); /* Clade makes its own */
+    assert_int_equal(mkdir(in_root("pocl", 0), 0700), 0); /* Clade creates its own */
   }
 }
 
@@ -158,7 +158,7 @@ static void warm_process_creates_nothing(void **state) {
   assert_int_equal(mine, 3); /* a binary, the index, the lock */
   char path[4096];
   snprintf(path, sizeof path, "%s", getenv("PATH") ? getenv("PATH") : "");
-  setenv("PATH", "/nonexistent", 1); /* whoever needs a linker now fails */
+  setenv("PATH", "/nonexistent", 1); /* linking would fail now */
   await(start(1));
   setenv("PATH", path, 1);
   expect(1, 0, VARIANTS);
@@ -166,7 +166,7 @@ static void warm_process_creates_nothing(void **state) {
   assert_int_equal(files(in_root("pocl", 0)), theirs);
 }
 
-/* Killed at any time, a process leaves nothing that another one stumbles over. */
+/* Killing a process at any time leaves the cache usable. */
 static void killed_writers_leave_no_harm(void **state) {
   (void)state;
   int complete = 0;
@@ -176,7 +176,7 @@ static void killed_writers_leave_no_harm(void **state) {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     if (i % 4 != 3) continue;
-    remove_all(in_root("pocl", 0)); /* what is tested is Clade's cache */
+    remove_all(in_root("pocl", 0)); /* only Clade's cache is tested */
     assert_int_equal(mkdir(in_root("pocl", 0), 0700), 0);
     await(start(1));
     await(start(2));
@@ -187,7 +187,7 @@ static void killed_writers_leave_no_harm(void **state) {
   assert_int_equal(complete, 3);
 }
 
-/* ---- disks, on a tmpfs of this test's own, which takes root ---- */
+/* ---- disk full and read-only, on a tmpfs, which requires root ---- */
 static bool mounted(const char *options) {
   static bool mounts;
   if (!mounts) mounts = !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
@@ -203,7 +203,7 @@ static void full_disk_costs_only_time(void **state) {
     await(start(i));
     expect(i, VARIANTS, 0);
   }
-  assert_int_equal(files(in_root("clade", 0)), 1); /* the lock; nothing by halves */
+  assert_int_equal(files(in_root("clade", 0)), 1); /* the lock; no partial files */
   assert_int_equal(umount(in_root("clade", 0)), 0);
 }
 
@@ -216,7 +216,7 @@ static void read_only_disk_costs_only_time(void **state) {
   assert_int_equal(mount(NULL, in_root("clade", 0), NULL, MS_REMOUNT, NULL), 0);
   await(start(0));
   assert_int_equal(mount(NULL, in_root("clade", 0), NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-  await(start(0)); /* what is there is read */
+  await(start(0)); /* existing entries are readable */
   expect(0, 0, VARIANTS);
   assert_int_equal(umount(in_root("clade", 0)), 0);
 }

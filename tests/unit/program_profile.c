@@ -1,5 +1,5 @@
-/* Profiles of devices: rounded, written once under the cache's lock, believed only where they are whole and the
- * device's own, pinned with a func's choices. Processes that start at once agree on them. */
+/* Device profiles: rounded, written once under the cache's lock, accepted only if valid and of this device, and
+ * pinned with a func's choices. Concurrent processes agree on them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static int processes = 6;
 static char root[64];
 static clade_device *device;
 
-/* ---- the kit ---- */
+/* ---- helpers ---- */
 static int empty(void) {
   char command[320];
   snprintf(command, sizeof command, "rm -rf %s/clade %s/pocl && mkdir -m 700 %s/clade %s/pocl", root, root, root, root);
@@ -37,7 +37,7 @@ static int set_up(void **state) {
   strcpy(root, "/tmp/clade-profile-XXXXXX");
   if (!mkdtemp(root) || empty()) return -1;
   snprintf(path, sizeof path, "%s/clade", root);
-  return setenv("CLADE_CACHE_DIR", path, 1) || setenv("CLADE_MEASURE", "on", 1); /* a CPU too */
+  return setenv("CLADE_CACHE_DIR", path, 1) || setenv("CLADE_MEASURE", "on", 1); /* measure CPUs as well */
 }
 static int tear_down(void **state) {
   char command[128];
@@ -48,7 +48,7 @@ static int tear_down(void **state) {
   snprintf(command, sizeof command, "rm -rf %s", root);
   return system(command);
 }
-static void open_again(void) { /* with a store of its own */
+static void open_again(void) { /* with a new store */
   clade_device_release(device);
   assert_int_equal(clade_device_find(NULL, &device), CLADE_OK);
 }
@@ -63,7 +63,7 @@ static clade_func *compiled(const char *given, bool untuned) {
   clade_graph_release(g);
   return func;
 }
-static char *choices(const char *given, bool untuned) { /* by clade_text_free */
+static char *choices(const char *given, bool untuned) { /* free with clade_text_free */
   char *text;
   clade_func *func = compiled(given, untuned);
   assert_int_equal(clade_func_choices(func, &text), CLADE_OK);
@@ -99,7 +99,7 @@ static const clade__profile some = {.bandwidth_gbps = 256,
                                     .wait_us = 16,
                                     .peak_gflops = {[CLADE_F32] = 4096, [CLADE_I8] = 1024},
                                     .local_static_bytes = 226 << 10};
-/* As another process may have written it. */
+/* Writes a profile like another process. */
 static void plant(const clade__profile *profile, clade__hash key) {
   clade__tuned_device d;
   clade__cache cache;
@@ -109,12 +109,12 @@ static void plant(const clade__profile *profile, clade__hash key) {
   d.key = key;
   d.profile = *profile;
   assert_int_equal(clade__cache_open(path, true, &cache), CLADE_OK);
-  const int lock = clade__cache_lock(&cache); /* else this process' writer may take its file for a stale one */
+  const int lock = clade__cache_lock(&cache); /* otherwise this process's writer may remove the file as stale */
   assert_int_equal(clade__tuning_keep_profile(&cache, &d), CLADE_OK);
   clade__cache_unlock(lock);
   clade__cache_close(&cache);
 }
-/* `from` in the file becomes `to`. */
+/* Replaces `from` by `to` in the file. */
 static void edit(const char *from, const char *to) {
   char text[4096] = "", *at;
   FILE *f = fopen(file(), "r");
@@ -148,7 +148,7 @@ static void rounding(void **state) {
   }
 }
 
-/* A roofline of what was measured; without that the class's; of CPUs always the class's. */
+/* A roofline of the measured values; without them, and always on CPUs, of the class defaults. */
 static void costs(void **state) {
   (void)state;
   clade_device_info gpu = {.device_class = CLADE_GPU, .compute_units = 132, .clock_mhz = 1980, .vector_f32 = 1};
@@ -158,13 +158,13 @@ static void costs(void **state) {
   assert_true(of_cpu == 5e-6 + 1e9 / (2.0 * 2000 * 1e6 * 8 * 2 * 0.5) + 1e6 / 2e10);
   clade__profile_tell(&some, &gpu);
   clade__profile_tell(&some, &cpu);
-  assert_true(fabs(clade__cost(&gpu, 4.096e12, 1, 0.5) - (4e-6 + 2)) < 1e-9);       /* multiply-adds decide */
-  assert_true(fabs(clade__cost(&gpu, 4.096e11, 2.56e11, 0.5) - (4e-6 + 1)) < 1e-9); /* memory does */
+  assert_true(fabs(clade__cost(&gpu, 4.096e12, 1, 0.5) - (4e-6 + 2)) < 1e-9);       /* compute-bound */
+  assert_true(fabs(clade__cost(&gpu, 4.096e11, 2.56e11, 0.5) - (4e-6 + 1)) < 1e-9); /* memory-bound */
   assert_true(fabs(clade__cost(&gpu, 0, 0, 1) - 4e-6) < 1e-12);
   assert_true(clade__cost(&cpu, 1e9, 1e6, 0.5) == of_cpu);
 }
 
-/* ---- kept ---- */
+/* ---- storage ---- */
 static void a_first_compilation_measures(void **state) {
   (void)state;
   open_again();
@@ -176,7 +176,7 @@ static void a_first_compilation_measures(void **state) {
   assert_true(first.wait_us > 0);
   clade_memory_use use = {.size = sizeof use};
   assert_int_equal(clade_device_memory(device, &use), CLADE_OK);
-  assert_true(use.pooled < 1 << 20 && use.peak < 16 << 20); /* what it took is given back, and is nobody's peak */
+  assert_true(use.pooled < 1 << 20 && use.peak < 16 << 20); /* its memory is released and does not count as peak */
   open_again();
   assert_true(is_kept());
   clade_device_info later = told();
@@ -198,7 +198,7 @@ static void what_is_kept_stays(void **state) {
   assert_int_equal(clade_device_ask_profile(device, (clade_profile_mode)7, NULL), CLADE_INVALID);
 }
 
-/* Records and profiles are in one file, and neither is lost when the other is written. */
+/* Records and profiles share a file, and writing either keeps the other. */
 static void beside_records(void **state) {
   (void)state;
   clade__tuned_device d;
@@ -213,7 +213,7 @@ static void beside_records(void **state) {
   assert_int_equal(clade__tuning_merge(set, true, NULL), CLADE_OK);
   clade__profile other = some;
   other.bandwidth_gbps = 512;
-  set->device.profile = other; /* as from another machine's file: what is here stays */
+  set->device.profile = other; /* from another machine's file: the existing profile stays */
   assert_int_equal(clade__tuning_merge(set, false, NULL), CLADE_OK);
   clade__records_release(set);
   assert_true(is_kept() && told().bandwidth_gbps == 256);
@@ -240,7 +240,7 @@ static void damaged_and_foreign_files_are_ignored(void **state) {
     assert_false(is_kept());
     unlink(file());
   }
-  /* of another driver: under its own name nobody looks at it, and under this device's it is refused as a whole */
+  /* for another driver: ignored under its own name, and refused as a whole under this device's name */
   clade__hash other = own;
   other.lo ^= 1;
   plant(&some, other);
@@ -249,7 +249,7 @@ static void damaged_and_foreign_files_are_ignored(void **state) {
   snprintf(command, sizeof command, "cp %s/clade/tuning-%s.json %s", root, clade__hash_text(other, hex), file());
   assert_int_equal(system(command), 0);
   assert_false(is_kept());
-  assert_true(compiles_with_profile()); /* measured, and written in its place */
+  assert_true(compiles_with_profile()); /* measured and rewritten */
   assert_true(is_kept() && told().local_static_bytes != 226 << 10);
 }
 
@@ -265,10 +265,10 @@ static void nothing_is_measured_unasked(void **state) {
   setenv("CLADE_MEASURE", "on", 1);
   assert_int_equal(empty(), 0);
   open_again();
-  char *text = choices(NULL, true); /* untuned: what is kept is no matter */
+  char *text = choices(NULL, true); /* untuned: the stored profile is ignored */
   assert_false(has_profile(text) || is_kept());
   clade_text_free(text);
-  setenv("CLADE_CACHE_DIR", "off", 1); /* nowhere to keep it */
+  setenv("CLADE_CACHE_DIR", "off", 1); /* no storage */
   open_again();
   assert_false(compiles_with_profile());
   assert_true(told().bandwidth_gbps == 0);
@@ -289,7 +289,7 @@ static void choices_pin_it(void **state) {
   assert_true(has_profile(first) && !has_profile(plain));
   assert_string_not_equal(first, later);
   assert_string_equal(first, pinned);
-  char *without = choices(plain, false); /* made without a profile: so it stays */
+  char *without = choices(plain, false); /* chosen without a profile, so it stays without */
   assert_string_equal(plain, without);
   clade_func *func = compiled(first, false);
   clade__profile p;
@@ -301,7 +301,7 @@ static void choices_pin_it(void **state) {
 }
 
 /* ---- processes ---- */
-/* Its choices, and the bits of its result. */
+/* Prints its choices and the bits of its result. */
 static int child(const char *path) {
   static float x[SIZE * SIZE], y[SIZE * SIZE];
   clade_run *run;
@@ -338,7 +338,7 @@ static void cold_processes(bool profile) {
   char path[96];
   pid_t pid[64];
   snprintf(path, sizeof path, "%s/pocl", root);
-  setenv("POCL_CACHE_DIR", path, 1); /* theirs: this process has its own since it began */
+  setenv("POCL_CACHE_DIR", path, 1); /* for the children: this process has opened its own */
   for (int i = 0; i < processes; i++) {
     char *arguments[] = {(char[]){"program_profile"}, (char[]){"child"}, path, NULL};
     snprintf(path, sizeof path, "%s/report%d", root, i);
@@ -361,7 +361,7 @@ static void cold_processes_that_share_a_cache(void **state) {
   (void)state;
   cold_processes(true);
 }
-/* The lock under which they compile is the home directory's then. */
+/* They compile under the lock of the home directory. */
 static void cold_processes_without_one(void **state) {
   (void)state;
   setenv("CLADE_CACHE_DIR", "off", 1);

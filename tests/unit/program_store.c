@@ -1,5 +1,5 @@
-/* The program store on a device: compiled together, kept in memory and on disk, and what is said when a kernel does not
- * compile. Each test works in a cache directory of its own. */
+/* The program store on a device: joint compilation, reuse from memory and disk, and messages if a kernel does not
+ * compile. Each test has its own cache directory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <dirent.h>
@@ -65,7 +65,7 @@ static void expect_stats(clade_device *device, uint64_t compiled, uint64_t loade
   assert_int_equal(stats.hits, hits);
 }
 
-/* ---- in memory, and back from disk ---- */
+/* ---- memory and disk ---- */
 static void variants_are_built_together_and_compute(void **state) {
   (void)state;
   clade_device *device = probe_device();
@@ -89,7 +89,7 @@ static void variants_are_built_together_and_compute(void **state) {
   assert_int_equal(clade__store_prepare(device, 2, requests, kernels), CLADE_OK);
   for (int i = 0; i < 2; i++) assert_int_equal(probe_run(device, &kernels[i]), i + 2);
   expect_stats(device, 0, 2, 0);
-  probe_request(7, &requests[0]); /* a new one compiles alone, and the others stay */
+  probe_request(7, &requests[0]); /* a new one is compiled alone; the others are kept */
   assert_int_equal(clade__store_prepare(device, 3, requests, kernels), CLADE_OK);
   expect_stats(device, 1, 3, 1);
   assert_int_equal(probe_run(device, &kernels[0]), 9);
@@ -143,7 +143,7 @@ static void many_kernels_take_several_programs(void **state) {
     snprintf(text[i], sizeof text[i], "%d", i + 100);
     define[i][1].text = text[i];
     r[i].defines = define[i];
-    r[i].args = NULL; /* warming is not what is tested: it takes time */
+    r[i].args = NULL; /* skip warm-up launches, which take time */
     r[i].options = i % 2 ? "-cl-mad-enable" : "";
   }
   assert_int_equal(clade__store_prepare(device, N, r, k), CLADE_OK);
@@ -174,7 +174,7 @@ static void failing_kernel_is_named_with_file_and_line(void **state) {
   assert_non_null(strstr(message, "broken_probe"));
   assert_non_null(strstr(message, "broken.cl:3"));
   assert_non_null(strstr(message, "no_such_thing"));
-  /* The others are as usable as before. */
+  /* The others stay usable. */
   assert_int_equal(clade__store_prepare(device, 1, &r[2], k), CLADE_OK);
   assert_int_equal(probe_run(device, &k[0]), 4);
   clade_device_release(device);
@@ -208,9 +208,9 @@ static void launches_beyond_the_limits_are_refused(void **state) {
   clade_device_release(device);
 }
 
-/* ---- a cache that cannot be trusted, or not be written ---- */
+/* ---- a corrupted or read-only cache ---- */
 enum { DAMAGES = 20 };
-static int part; /* of DAMAGES */
+static int part; /* index, of DAMAGES */
 
 static off_t size_of(const char *path) {
   struct stat st;
@@ -258,7 +258,7 @@ static void damaged_files_are_compiled_again(void **state) {
       assert_true(warnings > 0);
       assert_non_null(strstr(last_warning, root));
       warnings = 0;
-      prepare_one(0); /* mended */
+      prepare_one(0); /* repaired */
       assert_int_equal(warnings, 0);
     }
 }
@@ -266,7 +266,7 @@ static void damaged_files_are_compiled_again(void **state) {
 static void cache_stays_below_its_limit(void **state) {
   (void)state;
   clade__cache_stats stats;
-  setenv("CLADE_CACHE_MIB", "0", 1); /* nothing but the newest binary */
+  setenv("CLADE_CACHE_MIB", "0", 1); /* keeps the newest binary only */
   for (int i = 0; i < 4; i++) {
     clade__request r;
     clade__program_kernel k;
@@ -275,15 +275,15 @@ static void cache_stays_below_its_limit(void **state) {
     assert_int_equal(clade__store_prepare(device, 1, &r, &k), CLADE_OK);
     clade_device_release(device);
     assert_int_equal(clade__cache_get_stats(&stats), CLADE_OK);
-    assert_int_equal(stats.files, 2); /* and the index */
+    assert_int_equal(stats.files, 2); /* with the index */
   }
   unsetenv("CLADE_CACHE_MIB");
-  prepare_one(1); /* evicted: compiled again without a word */
+  prepare_one(1); /* evicted, so silently compiled again */
   assert_int_equal(warnings, 0);
 }
 
-/* Whole for us, nonsense for the implementation: it must be one that says so and lives, as those do that see at once
- * that it is none of theirs. */
+/* Valid for Clade, but refused by the implementation, which must report an error instead of crashing, as those do
+ * that check the format. */
 static void refused_binary_is_compiled_again(void **state) {
   (void)state;
   static const char nonsense[] = "this is no program at all";

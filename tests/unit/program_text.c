@@ -1,4 +1,4 @@
-/* Requests without a device: checking, hashing, naming, program texts, and kernel files from a directory. */
+/* Requests without a device: validation, hashing, naming, program texts, and kernel files from a directory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ static void hash_is_of_the_request(void **state) {
   char source[64];
   strcpy(source, plain.source);
   clade__request copy = plain;
-  copy.source = source; /* the text counts, not where it lies */
-  copy.options = NULL;  /* none is "" */
+  copy.source = source; /* compares contents, not addresses */
+  copy.options = NULL;  /* NULL equals "" */
   copy.local[0] = 64, copy.large_grid = true;
   assert_true(clade__hash_equal(hash(&plain), hash(&copy)));
 
@@ -125,7 +125,7 @@ static void text_brackets_each_request(void **state) {
   clade__text_free(&text);
 }
 
-/* Copies that differ in the epilogue only have one of each common function; others have their own. */
+/* Copies that differ only in the epilogue share common functions; others have their own. */
 static void kin_have_their_functions_in_common(void **state) {
   (void)state;
   const clade__define relu[] = {{"T", "f32"}, {"INDEX64", "0"}, {"EPILOGUE", "relu"}, {"WIDE", "1"}};
@@ -173,7 +173,7 @@ static void directory_overrides_the_embedded_files(void **state) {
   write_text(path, "first\n");
   assert_int_equal(clade__kernel_source("mine", &text), CLADE_OK);
   assert_string_equal(text, "first\n");
-  write_text(path, "second\n"); /* once per process: what is hashed is what is compiled */
+  write_text(path, "second\n"); /* read once per process, so that the hash matches the compiled text */
   assert_int_equal(clade__kernel_source("mine", &again), CLADE_OK);
   assert_ptr_equal(text, again);
   assert_int_equal(clade__kernel_source("prelude", &text), CLADE_OK);
@@ -220,7 +220,7 @@ static void a_file_includes_others(void **state) {
                             "  #include \"no_line.cl\"\n#include \"own.h\"\nlast");
   assert_int_equal(clade__kernel_source("lacking", &text), CLADE_NOT_FOUND);
   assert_non_null(strstr(clade_last_error(), "lacking.cl: there is no kernel file absent.cl"));
-  assert_int_equal(clade__kernel_source("product", &text), CLADE_OK); /* embedded, but for what it includes */
+  assert_int_equal(clade__kernel_source("product", &text), CLADE_OK); /* embedded, but with an overridden include */
   assert_non_null(strstr(text, "\n#line 1 \"product_units.cl\"\n/* overridden */\n"));
   assert_non_null(strstr(text, "\n#line 1 \"product_sources.cl\"\n"));
   for (size_t i = 0; i < CLADE_COUNT(files); i++) {

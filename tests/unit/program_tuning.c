@@ -1,5 +1,5 @@
-/* Tuning records as files: what is hostile or broken is left out, what is written is read again, merging keeps what is
- * better. And buckets, and how near devices are. */
+/* Tuning record files: malicious or malformed records are skipped, round trips, and merging keeps the better record.
+ * Also buckets and similarity of devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void put_file(const char *path, const char *text, size_t n) {
   close(fd);
 }
 
-/* ---- as text ---- */
+/* ---- text form ---- */
 static void what_is_written_is_read(void **state) {
   (void)state;
   clade__records *set = set_of(&here, 5);
@@ -109,7 +109,7 @@ static void what_is_written_is_read(void **state) {
     assert_string_equal(a->impl, b->impl);
     assert_true(clade__hash_equal(a->kernel, b->kernel));
     assert_int_equal(b->n_params, 2);
-    for (int k = 0; k < 2; k++) { /* by names: their order is JSON's */
+    for (int k = 0; k < 2; k++) { /* by name, since JSON does not keep the order */
       int j = strcmp(a->param[k], b->param[0]) ? 1 : 0;
       assert_string_equal(a->param[k], b->param[j]);
       assert_int_equal(a->value[k], b->value[j]);
@@ -132,14 +132,14 @@ static void no_damage_gets_through(void **state) {
   size_t bad, n;
   char *text = printed(set);
   n = strlen(text);
-  for (size_t cut = 0; cut < n; cut++) { /* in a piece of exactly that size: reading beyond it shows under ASan */
+  for (size_t cut = 0; cut < n; cut++) { /* exact size, so that ASan detects reads beyond */
     char *piece = malloc(cut ? cut : 1);
     memcpy(piece, text, cut);
     assert_int_equal(clade__records_parse(piece, cut, &back, &bad), CLADE_CORRUPT);
     assert_int_equal(back.n, 0);
     free(piece);
   }
-  for (size_t i = 0; i < n; i++) /* every byte wrong: whatever is still read holds what records may hold */
+  for (size_t i = 0; i < n; i++) /* flip each byte: accepted records must be valid */
     for (int bit = 0; bit < 8; bit += 3) {
       text[i] ^= (char)(1 << bit);
       if (clade__records_parse(text, n, &back, &bad) == CLADE_OK) {
@@ -156,7 +156,7 @@ static void no_damage_gets_through(void **state) {
   clade__records_release(set);
 }
 
-/* A file with one device and these records. */
+/* Number of records skipped in a file with one device and these records. */
 static size_t left_out(const char *records, size_t *kept) {
   clade__text text = {0};
   clade__record_sets back;
@@ -223,7 +223,7 @@ static void whole_files_are_refused(void **state) {
   for (size_t i = 0; i < CLADE_COUNT(wrong); i++)
     if (clade__records_parse(wrong[i], strlen(wrong[i]), &back, &bad) != CLADE_CORRUPT || back.n)
       fail_msg("%s", wrong[i]);
-  size_t deep = 100000; /* brackets: no recursion without end */
+  size_t deep = 100000; /* nested brackets: bounded recursion */
   char *text = malloc(deep);
   memset(text, '[', deep);
   assert_int_equal(clade__records_parse(text, deep, &back, &bad), CLADE_CORRUPT);
@@ -242,13 +242,13 @@ static void records_are_capped(void **state) {
     status = clade__records_put(set, &r);
     assert_int_equal(status, i < CLADE__RECORDS_MOST ? CLADE_OK : CLADE_OVERFLOW);
   }
-  clade__record r = record("7", "vec", 2, 1); /* replacing goes on */
+  clade__record r = record("7", "vec", 2, 1); /* replacing still works */
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
   assert_int_equal(clade__records_find(set, "gemm", "7", "")->value[0], 2);
   clade__records_release(set);
 }
 
-/* One of each implementation; what is measured again has nothing left of what was. */
+/* One record per implementation; measuring again replaces all records of a problem. */
 static void a_problem_has_several_records(void **state) {
   (void)state;
   clade__records *set, *again, *renewed;
@@ -281,7 +281,7 @@ static void a_problem_has_several_records(void **state) {
   clade__records_release(renewed);
 }
 
-/* ---- as files ---- */
+/* ---- files ---- */
 static int own_count(void) {
   clade__record_sets own;
   int n = 0;
@@ -303,34 +303,34 @@ static void own_files_are_read_with_care(void **state) {
   struct stat st;
   assert_int_equal(stat(path_of(here.key), &st), 0);
   assert_int_equal(st.st_mode & 0777, 0600);
-  assert_int_equal(chmod(path_of(here.key), 0620), 0); /* somebody else may have written it */
+  assert_int_equal(chmod(path_of(here.key), 0620), 0); /* another user may have written it */
   assert_int_equal(own_count(), 0);
   assert_int_equal(chmod(path_of(here.key), 0600), 0);
   assert_int_equal(own_count(), 3);
-  if (!geteuid()) { /* only root can give a file away */
+  if (!geteuid()) { /* only root can change the owner */
     assert_int_equal(chown(path_of(here.key), 12345, 12345), 0);
     assert_int_equal(own_count(), 0);
   }
-  put_file(path_of((clade__hash){1, 1}), text, strlen(text)); /* what another device's file should hold */
+  put_file(path_of((clade__hash){1, 1}), text, strlen(text)); /* belongs to another device */
   unlink(path_of(here.key));
   assert_int_equal(own_count(), 0);
   unlink(path_of((clade__hash){1, 1}));
   assert_int_equal(symlink("/etc/passwd", path_of(here.key)), 0);
   assert_int_equal(own_count(), 0);
   unlink(path_of(here.key));
-  assert_int_equal(mkfifo(path_of(here.key), 0600), 0); /* must not hang */
+  assert_int_equal(mkfifo(path_of(here.key), 0600), 0); /* must not block */
   assert_int_equal(own_count(), 0);
   unlink(path_of(here.key));
   put_file(path_of(here.key), "", 0);
   int fd = open(path_of(here.key), O_WRONLY);
-  assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0); /* sizes are bounded before memory is asked for */
+  assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0); /* sizes are checked before memory is allocated */
   close(fd);
   assert_int_equal(own_count(), 0);
-  put_file(path_of(here.key), text, strlen(text) / 2); /* half of one: written anew by the next merge */
+  put_file(path_of(here.key), text, strlen(text) / 2); /* truncated: replaced by the next merge */
   assert_int_equal(own_count(), 0);
   assert_int_equal(clade__tuning_merge(set, false, &n), CLADE_OK);
   assert_int_equal(own_count(), 3);
-  assert_int_equal(chmod(root, 0777), 0); /* not the user's alone */
+  assert_int_equal(chmod(root, 0777), 0); /* writable by others */
   assert_int_equal(clade__tuning_merge(set, false, &n), CLADE_PERMISSION);
   assert_int_equal(chmod(root, 0700), 0);
   clade__free(text);
@@ -360,16 +360,16 @@ static void merging_keeps_what_is_better(void **state) {
   const clade__hash old = {1, 1}, new = {2, 2};
   clade__record_sets own;
   put_one(1, 0.5, old, false, 1);
-  put_one(2, 0.7, old, false, 0); /* slower, by the same kernels */
+  put_one(2, 0.7, old, false, 0); /* slower, with the same kernels */
   put_one(3, 0.4, old, false, 1);
-  put_one(4, 0.9, new, false, 1); /* of other kernels: the old ones are gone */
+  put_one(4, 0.9, new, false, 1); /* other kernels: old records are removed */
   put_one(5, 1.5, new, true, 1);  /* measured again */
   const clade__record *r = found(&own);
   assert_non_null(r);
   assert_true(r->value[0] == 5 || r->value[1] == 5);
   clade__record_sets_free(&own);
   clade__records *set = set_of(&(clade__tuned_device){.device_class = CLADE_CPU}, 1);
-  assert_int_equal(clade__tuning_merge(set, false, NULL), CLADE_INVALID); /* of no one device */
+  assert_int_equal(clade__tuning_merge(set, false, NULL), CLADE_INVALID); /* belongs to no single device */
   clade__records_release(set);
 }
 
@@ -391,8 +391,8 @@ static void buckets(void **state) {
 static void near_devices(void **state) {
   (void)state;
   clade__tuned_device same = here, more = here, other = here, gpu = here;
-  more.compute_units = 64; /* more of the same cores */
-  other.vector_f32 = 16;   /* cores of another kind */
+  more.compute_units = 64; /* more cores of the same kind */
+  other.vector_f32 = 16;   /* another kind of core */
   gpu.device_class = CLADE_GPU;
   assert_true(clade__tuned_distance(&here, &same) == 0);
   assert_true(clade__tuned_distance(&here, &more) > 0);

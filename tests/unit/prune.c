@@ -1,5 +1,5 @@
-/* Pruning: which channels and weights go, the shapes that smaller graphs are built in, what an op's rule says,
- * refusals, and that failing allocations leave nothing behind. */
+/* Pruning: selection of channels and weights, shapes of the smaller graph, ops' rules, refusals, and failing
+ * allocations. */
 #include <math.h>
 #include <stdio.h>
 
@@ -43,7 +43,7 @@ static void set(clade_vars *vars, const char *name, const float *values, size_t 
   OK(clade_vars_set(vars, name, values, n * sizeof *values));
 }
 
-/* The layer whose first variable this is. */
+/* The layer that begins with this variable. */
 static clade_pruning_layer layer_of(const clade_pruning *p, const char *name) {
   clade_pruning_layer layer = {.size = sizeof layer};
   for (int i = 0; clade_pruning_get_layer(p, i, &layer) == CLADE_OK; i++)
@@ -66,7 +66,7 @@ static void kept_scales(clade_device *device, const model *m, const clade_prunin
   clade_func_release(func);
 }
 
-/* b's channels have a batch normalization here as well. */
+/* Here b's channels also have a batch normalization. */
 static void by_scales(void **state) {
   static const float scales[8] = {5, -1, 0.1f, 7, 0.2f, -6, 3, 0.3f}, want[4] = {5, 7, -6, 3};
   clade_graph *g = graph_new(), *left = graph_new();
@@ -97,7 +97,7 @@ static void by_scales(void **state) {
   clade_graph_release(left);
 }
 
-/* By the weights: the scales tell which channels are left. */
+/* By weight magnitude: the scales identify the remaining channels. */
 static void by_magnitude(void **state) {
   static float a[8][COLORS * 9];
   static const float scales[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -139,7 +139,7 @@ static void channels_refused(void **state) {
   clade_output(g, "y", clade_nn_linear(g, "last", clade_input(g, "x", CLADE_F32, CLADE_SHAPE(1, 3)), .out = 8));
   refused(clade_prune_channels(g, m.vars, &p, .sparsity = 0.5), CLADE_INVALID, "no channels that can go");
   clade_graph_release(g);
-  set(m.vars, "b.bias", (const float[]){bad, 0, 0, 0}, 4); /* no channel is compared by it */
+  set(m.vars, "b.bias", (const float[]){bad, 0, 0, 0}, 4); /* biases do not affect the ranking */
   OK(clade_prune_channels(m.g, m.vars, &p, .sparsity = 0.5));
   clade_pruning_free(p);
   float b[4 * 8] = {0, bad};
@@ -149,7 +149,7 @@ static void channels_refused(void **state) {
   free_model(&m);
 }
 
-/* A builder that writes a width which follows from others, and one of another model. */
+/* A builder whose width contradicts the pruned one, and one of another model. */
 static void checked(void **state) {
   model m = new_model(*state, 8);
   clade_pruning *p;
@@ -167,7 +167,7 @@ static void checked(void **state) {
   }
   clade_graph *g = graph_new();
   OK(clade_pruning_shapes(p, g));
-  small(g, 2); /* narrower than what is left */
+  small(g, 2); /* narrower than the pruned width */
   refused(clade_pruning_check(p, g), CLADE_BAD_SHAPE, "none of them longer");
   clade_graph_release(g);
   refused(clade_pruning_apply(p, m.vars, m.vars), CLADE_BAD_SHAPE, "pruned it is");
@@ -175,13 +175,13 @@ static void checked(void **state) {
   free_model(&m);
 }
 
-/* ---- shapes of a graph ---- */
+/* ---- prescribed shapes ---- */
 static void shapes(void **state) {
   (void)state;
   clade_graph *g = graph_new();
   clade_type type;
   clade_graph_shape(g, "a.weight", CLADE_SHAPE(5, 2, 3, 3));
-  clade_graph_shape(g, "a.weight", CLADE_SHAPE(4, 1, 3, 3)); /* the last one counts */
+  clade_graph_shape(g, "a.weight", CLADE_SHAPE(4, 1, 3, 3)); /* the last call counts */
   clade_graph_shape(g, "a.bias", CLADE_SHAPE(4));
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(1, 4, 5, 5));
   clade_val y = clade_nn_conv2d(g, "a", x, .out = 6, .kernel = {3, 3}, .groups = 6);
@@ -223,7 +223,7 @@ static void same(clade_ties *t, const clade_node *n) {
   for (int i = 0; i < n->in[0].shape.rank; i++) clade_tie_axes(t, 0, i, 1, i);
 }
 
-/* How many channels of `a` can go, where kit.affine has such a rule. */
+/* Number of prunable channels of `a`, with this rule for kit.affine. */
 static int64_t prunable(clade_device *device, void (*rule)(clade_ties *, const clade_node *), clade_status *status) {
   static clade_op op;
   clade_graph *g = graph_new();

@@ -1,5 +1,5 @@
-/* Random residual networks, pruned by the analysis and built again by the same function: they compile, run, and compute
- * what the whole network does whose removed channels' weights are 0. */
+/* Random residual networks, pruned and rebuilt by the same function: they compile, run, and compute what the whole
+ * network computes with the removed channels' weights set to 0. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ enum { IMAGES = 2, SIDE = 8, COLORS = 3, CLASSES = 4, FEW = 6, OUTPUTS = IMAGES 
 
 static int networks = FEW;
 
-/* ---- the networks: a function of their number ---- */
+/* ---- networks, generated from a number ---- */
 typedef struct net {
   clade_graph *g;
   uint64_t key;
@@ -59,7 +59,7 @@ static clade_val convolve(net *n, clade_val x, int out, int stride) {
   return normalized(n, y);
 }
 
-/* One filter or two for each channel, written down as MobileNetV2 writes it. */
+/* One or two filters per channel, built as in MobileNetV2. */
 static clade_val depthwise(net *n, clade_val x, int channels) {
   char name[32];
   const int times = 1 + draw(n, 2);
@@ -73,7 +73,7 @@ static clade_val grouped(net *n, clade_val x, int out) {
       n, clade_nn_conv2d(n->g, next_name(n, name), x, .out = out, .kernel = {3, 3}, .pad = {1, 1}, .groups = 2));
 }
 
-/* Channels weighed by what they are on the whole. */
+/* Squeeze-and-excitation: channels scaled by their global means. */
 static clade_val gated(net *n, clade_val x, int channels) {
   char name[32];
   clade_val h = clade_global_avg_pool2d(n->g, x);
@@ -83,7 +83,7 @@ static clade_val gated(net *n, clade_val x, int channels) {
   return clade_mul(n->g, x, clade_reshape(n->g, h, flat));
 }
 
-/* Pixels by a linear layer, channels last. */
+/* A linear layer per pixel, channels last. */
 static clade_val by_pixels(net *n, clade_val x, int channels) {
   char name[32];
   clade_val h = clade_transpose(n->g, x, 4, (const int[]){0, 2, 3, 1});
@@ -137,7 +137,7 @@ static clade_val network(clade_graph *g, int number) {
   return h;
 }
 
-/* ---- running them ---- */
+/* ---- execution ---- */
 static clade_func *compile(clade_graph *g, clade_device *device) {
   clade_func *func = NULL;
   OK(clade_compile(g, device, &func, .prefer = "conv2d=ref,gemm=ref", .untuned = true, .no_fusion = true));
@@ -171,7 +171,7 @@ static void compute(clade_func *func, clade_vars *vars, float y[OUTPUTS]) {
   clade_run_free(run);
 }
 
-/* Whatever belongs to a removed channel is 0. */
+/* Zeros everything that belongs to a removed channel. */
 static void mask(const clade_graph *g, const clade__units *u, clade_vars *vars) {
   for (size_t v = 0; v < g->variables.count; v++) {
     const clade_type *type = clade__type(g, g->variables.at[v].value);
@@ -205,7 +205,7 @@ static void check_layers(const clade_pruning *pruning, const clade_pruning_info 
   assert_true(channels == info->channels && removed == info->removed);
 }
 
-/* The most that an answer differs by; by how much it could be told from 0 is in *size. */
+/* Largest deviation of the results; *size is their magnitude. */
 static double pruned_differs(clade_device *device, int number, double *size, double *part) {
   clade_graph *g = graph_new(), *small = graph_new();
   clade_vars *vars, *masked, *left;

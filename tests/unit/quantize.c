@@ -1,5 +1,5 @@
-/* Quantization after training: the builders' integers, what the pass makes of a graph, folded and rounded weights,
- * ranges, refusals, and that failing allocations leave nothing behind. */
+/* Quantization after training: builders' integers, the pass's graph, folded and rounded weights, ranges, refusals,
+ * and failing allocations. */
 #include <math.h>
 #include <stdio.h>
 
@@ -96,7 +96,7 @@ static void builders_refuse(void **state) {
   }
 }
 
-/* ---- a network of a convolution with its normalization, one without, and a linear layer ---- */
+/* ---- a network: a convolution with normalization, one without, and a linear layer ---- */
 static void network(clade_graph *g) {
   clade_val h = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, COLORS, SIDE, SIDE));
   h = clade_nn_conv2d(g, "a", h, .out = WIDTH, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true);
@@ -184,7 +184,7 @@ static clade_quantization_layer layer_of(clade_quantization *q, const char *name
   return layer;
 }
 
-/* Weights and bias of "a" with its normalization, in double. */
+/* Weights and bias of "a" with folded normalization, in double. */
 static void folded(const model *m, double *weight, double *bias) {
   float w[WIDTH * COLORS * 9];
   OK(clade_vars_get(m->vars, "a.weight", w, sizeof w));
@@ -225,7 +225,7 @@ static void weights(void **state) {
   clade_quantization_free(q);
 }
 
-/* Near the model in f32, whatever stays in it; the same where all does. */
+/* Close to the f32 model, with any layers left in f32; identical if all are. */
 static void results(void **state) {
   model m = new_model(*state);
   clade_quantization *q = observed(&m, *state, CLADE_CALIBRATE_MINMAX);
@@ -253,7 +253,7 @@ static void results(void **state) {
   clade_quantization_free(q);
 }
 
-/* A linear layer in double from its integers: only the sum differs. */
+/* A linear layer against double: only the summation differs. */
 static void one_layer(void **state) {
   clade_graph *g = graph_new();
   clade_func *func = NULL, *small = NULL;
@@ -299,7 +299,7 @@ static void one_layer(void **state) {
   clade_graph_release(g);
 }
 
-/* ---- whole numbers ---- */
+/* ---- integer arithmetic ---- */
 enum { BATCH = 2, IN = 3, OUT = 5, HIGH = 6, WIDE = 7, TAPS = 9, OUTS = BATCH * OUT * HIGH * WIDE };
 
 typedef struct chain { /* quantize(relu(conv(x) + bias)) of bytes, in C */
@@ -342,7 +342,7 @@ static clade_val chain_conv(clade_graph *g, clade_val q, const char *name, int i
   return clade_quantize(g, clade_relu(g, y), chain_out, CLADE_U8);
 }
 
-/* Each value between is of bytes, and each convolution a node of its own with all of its epilogue. */
+/* Values between convolutions are bytes, and each convolution is one node with its whole epilogue. */
 static void bytes_between(const clade_func *func) {
   int convolutions = 0;
   for (clade__id id = 1; id < func->graph->n_nodes; id++) {
@@ -395,7 +395,7 @@ static void ranges(void **state) {
   (void)state;
   static clade__range r;
   static float x[100000];
-  for (int i = 0; i < 100000; i++) x[i] = (float)(i % 1000) / 1000; /* from 0 to below 1 */
+  for (int i = 0; i < 100000; i++) x[i] = (float)(i % 1000) / 1000; /* in [0, 1) */
   assert_true(clade__range_add(&r, x, 50000));
   assert_true(clade__range_add(&r, x + 50000, 49999));
   assert_true(clade__range_add(&r, (float[]){50}, 1));
@@ -406,7 +406,7 @@ static void ranges(void **state) {
   const double least = clade__range_limit(&r, CLADE_CALIBRATE_MSE, 255);
   assert_true(all == 50);
   assert_true(most >= 0.99 && most < 1.1);
-  assert_true(least < 50 && least >= 1); /* one element of so many does not make up for the steps of all others */
+  assert_true(least < 50 && least >= 1); /* one outlier does not justify larger steps for all others */
   assert_true(clade__range_add(&r, (float[]){-1}, 1));
   assert_true(r.negative);
   assert_false(clade__range_add(&r, (float[]){NAN}, 1));
@@ -421,7 +421,7 @@ static void input_types(void **state) {
   clade_quantization *q = observed(&m, *state, CLADE_CALIBRATE_MINMAX);
   assert_int_equal(clade_quantization_count(q), 3);
   assert_int_equal(layer_of(q, "a").input, CLADE_I8);
-  assert_int_equal(layer_of(q, "b").input, CLADE_U8); /* behind a relu */
+  assert_int_equal(layer_of(q, "b").input, CLADE_U8); /* follows a ReLU */
   assert_int_equal(layer_of(q, "a").weights, WIDTH * COLORS * 9);
   assert_string_equal(layer_of(q, "last").op, "gemm");
   assert_true(fabs(layer_of(q, "a").input_scale - 1.0 / 127) < 1e-3);
@@ -429,7 +429,7 @@ static void input_types(void **state) {
   free_model(&m);
 }
 
-/* Rows that only fill the batch do not count. */
+/* Padding rows of a batch do not count. */
 static void rows(void **state) {
   model m = new_model(*state);
   clade_quantization *q;
@@ -495,7 +495,7 @@ static void refusals(void **state) {
   clade_graph_release(g);
 }
 
-/* Weights that two nodes share, and graphs for training. */
+/* Weights shared by two nodes, and training graphs. */
 static void left_alone(void **state) {
   clade_graph *g = graph_new();
   clade_func *func = NULL;
@@ -536,7 +536,7 @@ fail:
   return status;
 }
 
-/* Every seventh, from a first one that goes round: what compiles is failed by tests of its own. */
+/* Every seventh allocation, with a rotating start; failures in compilation are tested elsewhere. */
 static void no_memory(void **state) {
   model m = new_model(*state);
   OK(whole(&m, *state));

@@ -1,5 +1,5 @@
-/* Training for numbers of 8 bits: what a step computes and derives, how ranges move, and that the quantized model has
- * the integers, and gives the bits, of the one that was simulated. */
+/* Quantization-aware training: results and gradients of a step, ranges, and that the quantized model has the
+ * simulated model's integers and bits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static void fill(float *x, size_t n, uint32_t seed) {
   for (size_t i = 0; i < n; i++) x[i] = noise(&seed);
 }
 
-/* ---- the quantized model and the simulated one ---- */
+/* ---- quantized and simulated model ---- */
 static clade_val network(clade_graph *g) {
   clade_val h = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, COLORS, SIDE, SIDE));
   h = clade_nn_conv2d(g, "a", h, .out = WIDTH, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true);
@@ -47,8 +47,7 @@ static void set(clade_vars *vars, const char *name, const float *values, size_t 
 
 static void set_one(clade_vars *vars, const char *name, float value) { set(vars, name, &value, 1); }
 
-/* As a training leaves it: any weights and ranges; a normalization that turns an output around, and one that drops it.
- */
+/* A model after training: arbitrary weights and ranges; a normalization with a negative and a zero factor. */
 static model simulated(clade_device *device, uint32_t seed) {
   static const char *const ranges[] = {"max:a", "min:a", "max:b", "max:c", "min:c", "max:last"};
   model m = {.g = graph_new()};
@@ -105,7 +104,7 @@ static void same_bits(void **state) {
   }
 }
 
-/* The text's scale is a number of f32, as the one that it was written from: so are their reciprocals the same. */
+/* Scales in the text are f32 numbers that round-trip, and so do their reciprocals. */
 static void scales(void **state) {
   (void)state;
   clade__quant_layer one = {.name = "l"};
@@ -122,7 +121,7 @@ static void scales(void **state) {
   }
 }
 
-/* Weights of "a" as integers of their own scales, whatever the normalization is; its factor is in the scale. */
+/* Weights of "a" are quantized with their own scales, whatever the normalization, whose factor is in the scale. */
 static void same_integers(void **state) {
   enum { INNER = COLORS * 9 };
   clade_quantization *q;
@@ -163,7 +162,7 @@ static void same_integers(void **state) {
   free_model(&m);
 }
 
-/* ---- a step: a linear layer ---- */
+/* ---- a training step of a linear layer ---- */
 enum { ROWS = 3, INNER = 7, OUT = 4 };
 
 typedef struct step {
@@ -172,7 +171,7 @@ typedef struct step {
   clade_run *run;
 } step;
 
-/* The sum of y c, and its derivatives by x and by the weight. */
+/* The sum of y c, and its gradients by x and the weight. */
 static step new_step(clade_device *device, const char *text) {
   clade_graph *model = graph_new(), *g = graph_new();
   step s = {0};
@@ -226,7 +225,7 @@ static void near(const char *what, int at, double have, double want) {
   if (fabs(have - want) > 1e-5 * (1 + fabs(want))) fail_msg("%s, element %d: %g instead of %g", what, at, have, want);
 }
 
-/* In double, with an input's scale; of weights as the variables say. */
+/* Reference in double with the input's scale; weight scales from the variables. */
 static void expect(const step *s, const float *x, const float *c, double scale, double low, double high, results r) {
   float w[OUT * INNER];
   double qx[ROWS * INNER], qw[OUT * INNER], inside[ROWS * INNER];
@@ -259,7 +258,7 @@ static void expect(const step *s, const float *x, const float *c, double scale, 
   }
 }
 
-/* Ranges that stay: elements beyond them get no gradient. */
+/* Fixed ranges: elements beyond them have gradient 0. */
 static void gradients(void **state) {
   static const struct {
     const char *text;
@@ -282,7 +281,7 @@ static float get_one(const clade_vars *vars, const char *name) {
   return value;
 }
 
-/* As PyTorch's MovingAverageMinMaxObserver; a step is computed with what its batch has moved them to. */
+/* Like PyTorch's MovingAverageMinMaxObserver; a step uses the ranges updated by its own batch. */
 static void ranges(void **state) {
   step s = new_step(*state, "l=i8:0.01");
   float x[ROWS * INNER], c[ROWS * OUT];
@@ -307,7 +306,7 @@ static void ranges(void **state) {
   free_step(&s);
 }
 
-/* Weights and inputs that are all 0. */
+/* All weights and inputs 0. */
 static void zeros(void **state) {
   static const float x[ROWS * INNER], w[OUT * INNER];
   float c[ROWS * OUT];
@@ -381,7 +380,7 @@ fail:
   return status;
 }
 
-/* Some, from a first one that goes round: what compiles is failed by tests of its own. */
+/* Some allocations, with a rotating start; failures in compilation are tested elsewhere. */
 static void no_memory(void **state) {
   model m = simulated(*state, 1);
   OK(whole(&m, *state));

@@ -1,4 +1,4 @@
-/* Weights in blocks by quantization: which layers get them, what the variables hold, results, and what is refused. */
+/* Block-quantized weights: affected layers, contents of the variables, results and refusals. */
 #include <math.h>
 
 #include "memory_kit.h"
@@ -6,7 +6,7 @@
 
 enum { ROWS = 2, IN = 64, MIDDLE = 32, UNEVEN = 3, OUT = 2 };
 
-/* Two layers with inputs that are a multiple of 32, one without. */
+/* Two layers with a multiple of 32 inputs, one without. */
 static void network(clade_graph *g) {
   clade_val h = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(ROWS, IN));
   h = clade_relu(g, clade_nn_linear(g, "a", h, .out = MIDDLE));
@@ -45,7 +45,7 @@ static void run_model(clade_func *func, clade_vars *vars, float *y) {
   clade_run_free(run);
 }
 
-/* A variable as its type represents it. */
+/* Rounds a variable to its type. */
 static void round_to(clade_vars *vars, const char *name, clade_dtype type, size_t n) {
   static float x[IN * MIDDLE];
   static uint8_t blocks[2 * IN * MIDDLE];
@@ -55,7 +55,7 @@ static void round_to(clade_vars *vars, const char *name, clade_dtype type, size_
   OK(clade_vars_set(vars, name, x, n * sizeof *x));
 }
 
-/* As the model in f32 whose weights are what the blocks stand for. */
+/* Equals the f32 model with the dequantized weights. */
 static void results(void **state) {
   static const clade_dtype types[] = {CLADE_Q4_0, CLADE_Q8_0};
   static const char *const texts[] = {"a=q4_0,b=q4_0", "a=q8_0,b=q8_0"}, *const rests[] = {"b=q4_0", "b=q8_0"};
@@ -69,7 +69,7 @@ static void results(void **state) {
       char *text;
       float want[ROWS * OUT], have[ROWS * OUT];
       OK(clade_quantization_new(m.g, *state, m.vars, &q, .weights = types[k]));
-      OK(clade_quantization_observe(q, 0, 0, 0, NULL)); /* nothing to look at */
+      OK(clade_quantization_observe(q, 0, 0, 0, NULL)); /* no calibration needed */
       assert_int_equal(clade_quantization_count(q), 2);
       OK(clade_quantization_keep(q, 0, kept));
       OK(clade_quantization_get_layer(q, 0, &l));
@@ -82,7 +82,7 @@ static void results(void **state) {
       assert_string_equal(text, kept ? rests[k] : texts[k]);
       OK(clade_compile(m.g, *state, &func, .quantization = text));
       OK(clade_vars_new(func, 7, &vars));
-      assert_int_equal(clade_vars_count(vars), 5); /* those of the model, each once */
+      assert_int_equal(clade_vars_count(vars), 5); /* the model's variables, each once */
       OK(clade_quantization_apply(q, vars));
       run_model(func, vars, have);
       if (!kept) round_to(m.vars, "a.weight", types[k], IN * MIDDLE);
@@ -117,7 +117,7 @@ static void refusals(void **state) {
           ".precision is bf16 as well");
   refused(clade_quantization_new(m.g, *state, m.vars, &q, .weights = CLADE_I8), CLADE_DTYPE,
           ".weights is i8; expected q4_0 or q8_0");
-  const float bad[] = {INFINITY, 1e30f}; /* no number, and none that a scale in f16 reaches */
+  const float bad[] = {INFINITY, 1e30f}; /* not finite, and beyond the range of f16 scales */
   static const char *const words[] = {"weight 5 of the layer \"a\" is not finite", "too large for scales in f16"};
   for (int i = 0; i < 2; i++) {
     static float w[IN * MIDDLE];
@@ -170,7 +170,7 @@ fail:
   return status;
 }
 
-/* Every third, from a first one that goes round: what compiles is failed by tests of its own. */
+/* Every third allocation, with a rotating start; failures in compilation are tested elsewhere. */
 static void no_memory(void **state) {
   model m = new_model(*state);
   OK(whole(&m, *state));

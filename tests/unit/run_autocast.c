@@ -1,11 +1,11 @@
-/* Mixed precision on a device: gradients of a small network beside those of f32. */
+/* Mixed precision on a device: gradients of a small network against f32. */
 #include <math.h>
 
 #include "plan_kit.h"
 
 enum { BATCH = 4, SIDE = 8, CLASSES = 5, MOST = 2048 };
 
-/* Of a loss by all parameters, as outputs named by them. */
+/* Gradients of a loss by all parameters, as outputs with their names. */
 static clade_graph *gradients_of(bool norms) {
   clade_graph *g = graph_new();
   clade_val parameter[32], gradient[32];
@@ -61,11 +61,11 @@ static void close_session(session *s) {
 static void read_floats(const session *s, const clade_port_info *port, float *out, int64_t *n) {
   OK(clade_shape_elements(&port->type.shape, n));
   assert_true(*n <= MOST);
-  assert_int_equal(port->type.dtype, CLADE_F32); /* of outputs, whatever is computed in */
+  assert_int_equal(port->type.dtype, CLADE_F32); /* outputs stay f32 */
   OK(clade_read(s->run, s->ticket, port->name, out, (size_t)*n * sizeof *out));
 }
 
-/* The largest difference in norm, as a part of the norm; biases before a norm have a gradient of nearly 0. */
+/* Largest difference relative to the norm; biases before a normalization have gradients of nearly 0. */
 static double worst_of(const session *a, const session *b) {
   static float x[MOST], y[MOST];
   double worst = 0;
@@ -95,12 +95,12 @@ static void test_gradients(void **state) {
     print_message("gradients are off by %.4f of their norm in bf16, %.4f in f16\n", by_bf16, by_f16);
     assert_true(by_bf16 > 0 && by_bf16 < (norms ? 0.08 : 0.02));
     assert_true(by_f16 > 0 && by_f16 < (norms ? 0.01 : 0.0025));
-    assert_true(by_none < 1e-9); /* nothing is left that makes anything narrow */
+    assert_true(by_none < 1e-9); /* nothing is narrow */
     close_session(&wide), close_session(&bf16), close_session(&f16), close_session(&kept);
   }
 }
 
-/* ---- inference: weights are cast once for each value of them ---- */
+/* ---- inference: weights are cast once per version ---- */
 enum { WIDTH = 96 };
 
 static void answer(clade_run *run, float y[WIDTH]) {

@@ -1,4 +1,4 @@
-/* Small graphs from end to end: inputs, outputs of every kind, slots and tickets, and what is refused. */
+/* Small graphs end to end: inputs, all kinds of outputs, slots, tickets and errors. */
 #include "plan_kit.h"
 
 enum { N = 37 };
@@ -30,7 +30,7 @@ static void adds(void **state) {
   clade_func_release(func);
 }
 
-/* Outputs that no kernel writes: an input, a constant, a fill, a view, a variable, and one value twice. */
+/* Outputs not written by a kernel: an input, a constant, a fill, a view, a variable, and one value twice. */
 static void outputs_of_all_kinds(void **state) {
   float x[N], data[N], out[N];
   clade_run *run;
@@ -53,7 +53,7 @@ static void outputs_of_all_kinds(void **state) {
   OK(clade_vars_new(func, 1, &vars));
   OK(clade_run_new(func, vars, &run));
   OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket));
-  fill(x, 9, 0); /* both were read when clade_execute returned, or copied */
+  fill(x, 9, 0); /* the data was read or copied by clade_execute */
   OK(clade_vars_set(vars, "v", x, sizeof x));
   OK(clade_read(run, ticket, "input", out, sizeof out));
   assert_floats(out, N, 0, 1);
@@ -134,7 +134,7 @@ static void tensors_as_inputs(void **state) {
   OK(clade_execute(run, CLADE_FEEDS({.name = "x", .tensor = here}, {.name = "y", .tensor = there}), &ticket));
   refused(clade_execute(run, CLADE_FEEDS({.name = "x", .tensor = here}, {.name = "y", .tensor = wrong}), NULL),
           CLADE_BAD_SHAPE, "input y takes f32[37], the tensor is f32[37, 1]");
-  clade_tensor_release(there); /* the execution holds it */
+  clade_tensor_release(there); /* the execution holds a reference */
   OK(clade_read(run, ticket, "sum", out, sizeof out));
   assert_floats(out, N, 101, 2);
   clade_tensor_release(here);

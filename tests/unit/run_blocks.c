@@ -1,5 +1,5 @@
-/* Types whose elements share blocks: what their bytes are, as ggml has them, that files, constants and variables hold
- * them, what is refused, and products of weights in them. */
+/* Block-quantized types: bytes in ggml's format, use in files, constants and variables, refusals, and products with
+ * such weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static float number(uint32_t *seed) {
   return (float)(*seed >> 8) * 0x1p-23f - 1;
 }
 
-/* ggml's quantize_row_q4_0_ref and quantize_row_q8_0_ref, written down once more. */
+/* ggml's quantize_row_q4_0_ref and quantize_row_q8_0_ref, reimplemented. */
 static void ggml_q4_0(const float *x, uint8_t *block) {
   float amax = 0, max = 0;
   for (int i = 0; i < BLOCK; i++)
@@ -73,7 +73,7 @@ static void as_ggml(void **state) {
   for (int round = 0; round < 2000; round++) {
     const float size = ldexpf(1, round % 21 - 10);
     for (int i = 0; i < BLOCK; i++) x[i] = number(&seed) * size;
-    if (round % 5 == 0) x[3] = -size, x[20] = size; /* of equal magnitudes the first one */
+    if (round % 5 == 0) x[3] = -size, x[20] = size; /* equal magnitudes: the first counts */
     ggml_q4_0(x, want);
     OK(clade_convert(CLADE_Q4_0, have, CLADE_F32, x, BLOCK));
     assert_memory_equal(have, want, Q4);
@@ -97,30 +97,30 @@ static void edges(void **state) {
   uint8_t blocks[2 * Q8];
   for (size_t k = 0; k < CLADE_COUNT(types); k++) {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f};
-    for (size_t i = 0; i < CLADE_COUNT(odd); i++) { /* no scale for them: the block is NaN, the next one is not */
+    for (size_t i = 0; i < CLADE_COUNT(odd); i++) { /* not finite: this block is NaN, the next is not */
       x[5] = odd[i], x[BLOCK] = 1;
       OK(clade_convert(types[k], blocks, CLADE_F32, x, BLOCK + 1));
       OK(clade_convert(CLADE_F32, back, types[k], blocks, BLOCK + 1));
       for (int j = 0; j < BLOCK; j++) assert_true(isnan(back[j]));
       assert_true(fabsf(back[BLOCK] - 1) < 1e-3f);
     }
-    static const float tiny[] = {0, 1e-12f, 1e-40f}; /* scales that f16 has not */
+    static const float tiny[] = {0, 1e-12f, 1e-40f}; /* scales that underflow f16 */
     for (size_t i = 0; i < CLADE_COUNT(tiny); i++) {
       x[5] = tiny[i];
       OK(clade_convert(types[k], blocks, CLADE_F32, x, BLOCK));
       OK(clade_convert(CLADE_F32, back, types[k], blocks, BLOCK));
       for (int j = 0; j < BLOCK; j++) assert_true(!(back[j] < 0) && !(back[j] > 0));
     }
-    const int8_t whole[3] = {-8, 4, 8}; /* from integers, and to them */
+    const int8_t whole[3] = {-8, 4, 8}; /* conversions from and to integers */
     int8_t again[3];
     OK(clade_convert(types[k], blocks, CLADE_I8, whole, 3));
     OK(clade_convert(CLADE_I8, again, types[k], blocks, 3));
-    assert_int_equal(again[0], types[k] == CLADE_Q4_0 ? -8 : -7); /* 8/127 in f16 is less than that; cut towards 0 */
+    assert_int_equal(again[0], types[k] == CLADE_Q4_0 ? -8 : -7); /* 8/127 rounds down in f16; truncated toward 0 */
     assert_int_equal(again[1], 4);
   }
 }
 
-/* ---- where they go ---- */
+/* ---- graphs ---- */
 static void execute(clade_graph *g, void *device, clade_vars *given, const clade_feed *feeds, int n, void *y,
                     size_t bytes) {
   clade_func *func;
@@ -138,7 +138,7 @@ static void execute(clade_graph *g, void *device, clade_vars *given, const clade
   clade_graph_release(g);
 }
 
-/* A constant, reshaped, copied and brought back. */
+/* A constant that is reshaped, copied and converted back. */
 static void constants(void **state) {
   enum { N = 4 * BLOCK };
   float x[N], want[N], y[N];
@@ -162,7 +162,7 @@ static void constants(void **state) {
   }
 }
 
-/* Variables of each type: drawn, saved, loaded; as NPY they are f32. */
+/* Variables of each type: initialized, saved, loaded; f32 in NPY. */
 static void files(void **state) {
   enum { N = 3 * BLOCK };
   char path[] = "/tmp/clade-blocks-XXXXXX", name[64];
@@ -205,7 +205,7 @@ static void files(void **state) {
   remove(path);
 }
 
-/* Under mixed precision a product of such weights stays one of f32. */
+/* Under mixed precision, products with such weights stay f32. */
 static void mixed(void **state) {
   clade_func *func;
   clade_graph *g = graph_new();
@@ -218,7 +218,7 @@ static void mixed(void **state) {
   clade_graph_release(g);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static clade_val transposed(clade_graph *g, clade_val q) { return clade_transpose(g, q, 2, (int[]){1, 0}); }
 static clade_val sliced(clade_graph *g, clade_val q) {
   return clade_slice(g, q, CLADE_SHAPE(0, 8), CLADE_SHAPE(4, 32));

@@ -1,5 +1,5 @@
-/* Convolutions over one and three axes and transposed ones: their layers, and what they refuse. Their results are in
- * tests/op, of the transposed one over three in run_convs_transposed.c. */
+/* 1D, 3D and transposed convolutions: layers and refusals. Results are tested in tests/op, transposed 3D ones in
+ * run_convs_transposed.c. */
 #include <clade/nn.h>
 
 #include "plan_kit.h"

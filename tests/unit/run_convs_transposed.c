@@ -1,5 +1,5 @@
-/* Transposed convolution over three axes: random small ones against the definition in double, derivatives against
- * central differences of that, and the same in half precision. */
+/* Transposed 3D convolution: random small cases against the definition in double, gradients against finite
+ * differences, and half precision. */
 #include <clade/nn.h>
 
 #include <math.h>
@@ -27,7 +27,7 @@ static bool draw(dice *d, solid *s) {
   *s = (solid){.images = between(d, 0, 8) ? between(d, 1, 2) : 0, .groups = between(d, 1, 2)};
   s->in = s->groups * between(d, 1, 2);
   s->out = s->groups * between(d, 1, 2);
-  int kind = between(d, 0, 4); /* 0: one slice becomes all; 1: depth and height are one axis; 2: windows end to end */
+  int kind = between(d, 0, 4); /* 0: a single slice; 1: depth and height form one axis; 2: adjacent windows */
   for (int i = 0; i < 3; i++) {
     s->kernel[i] = between(d, 1, 3);
     s->stride[i] = between(d, 1, 3);
@@ -57,7 +57,7 @@ static int count(const solid *s, int operand) {
   return counts[operand];
 }
 
-/* Each place of x, times the whole window of its channel, is added to the places of the result that it covers. */
+/* Each element of x times its channel's window is added to the covered positions of the result. */
 static void reference(const solid *s, double *const *v, bool absolute, double *y) {
   const int each = s->out / s->groups, window = places(s->kernel), inside = places(s->size), all = places(s->result);
   for (int i = 0; i < count(s, DY); i++) y[i] = v[BIAS][i / all % s->out];
@@ -78,7 +78,7 @@ static void reference(const solid *s, double *const *v, bool absolute, double *y
     }
 }
 
-/* Linear in each operand: the difference is the derivative of the sum of y dy. */
+/* Linear in each operand, so the difference is the exact derivative of the sum of y dy. */
 static double difference(const solid *s, double *const *v, int operand, int i, double *y) {
   double sum = 0, was = v[operand][i];
   for (int side = -1; side <= 1; side += 2) {
@@ -133,7 +133,7 @@ static void check_derivatives(const solid *s, clade_run *run, clade_ticket ticke
   }
 }
 
-/* Operands are whole 64ths from -1 to 1, which each type holds, so that sums in f32 are exact. */
+/* Operands are multiples of 1/64 in [-1, 1], representable in each type, so that f32 sums are exact. */
 static void check(const solid *s, clade_device *device, clade_dtype dtype, dice *d) {
   static double values[OPERANDS][ELEMENTS], y[ELEMENTS], sums[ELEMENTS];
   static float feeds[OPERANDS][ELEMENTS], got[ELEMENTS];
@@ -154,7 +154,7 @@ static void check(const solid *s, clade_device *device, clade_dtype dtype, dice 
   OK(clade_read(run, ticket, "y", got, sizeof *got * (size_t)count(s, DY)));
   reference(s, v, true, sums);
   reference(s, v, false, y);
-  /* The slices that the depth adds are stored, and so are their sum and that with the bias. */
+  /* Intermediate results are stored and rounded: the slices, their sum, and that with the bias. */
   const double eps = dtype == CLADE_F16 ? 0x1p-11 : dtype == CLADE_BF16 ? 0x1p-8 : 0;
   for (int i = 0; i < count(s, DY); i++) {
     double bias = fabs(v[BIAS][i / places(s->result) % s->out]), sum = sums[i] + 2 * bias, want = y[i];
@@ -176,7 +176,7 @@ static void random_ones(clade_device *device, clade_dtype dtype, int cases) {
     check(&s, device, dtype, &d);
     done++;
   }
-  assert_true(empty || cases < CASES); /* of no images, too */
+  assert_true(empty || cases < CASES); /* includes empty batches */
 }
 
 static void exact(void **state) { random_ones(*state, CLADE_F32, CASES); }

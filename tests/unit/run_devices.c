@@ -1,4 +1,4 @@
-/* Funcs on several devices: transfers as host steps, their errors, many executions at once, and runs in threads. */
+/* Funcs on several devices: transfers as host steps, errors, overlapping executions, and runs in threads. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -41,8 +41,7 @@ static void execute_with(clade_run *run, float x, float w) {
   assert_floats(out, N, w, 0);
 }
 
-/* A variable that the func does not assign crosses once for each value that it is given; what it is given up for is
- * made again. */
+/* An unassigned variable is transferred once per version; a dropped copy is made again. */
 static void frozen_variables(void **state) {
   (void)state;
   float data[N];
@@ -60,7 +59,7 @@ static void frozen_variables(void **state) {
   OK(clade_compile(g, part[0], &func, .n_devices = 1, .devices = &part[1]));
   clade_graph_release(g);
   OK(clade_func_crossing(func, 0, 1, &copies, &bytes));
-  assert_int_equal(copies, 1); /* x */
+  assert_int_equal(copies, 1); /* only x */
   assert_int_equal(bytes, sizeof data);
   OK(clade_vars_new(func, 0, &vars));
   OK(clade_run_new(func, vars, &run));
@@ -81,7 +80,7 @@ static void frozen_variables(void **state) {
   clade_func_release(func);
 }
 
-/* Freed at once, with everything still on its way. */
+/* Freed at once, with everything pending. */
 static void freed_while_busy(void **state) {
   float x[N] = {0};
   (void)state;
@@ -99,7 +98,7 @@ static void freed_while_busy(void **state) {
   clade_func_release(func);
 }
 
-/* An execution that has not begun anywhere ends as canceled; those before it do not. */
+/* Executions that have not begun are canceled; earlier ones are not. */
 static void cancels(void **state) {
   float x[N] = {0}, out[N];
   clade_run *run;
@@ -115,14 +114,14 @@ static void cancels(void **state) {
   OK(clade_compile(g, part[0], &func, .n_devices = 1, .devices = &part[1]));
   clade_graph_release(g);
   OK(clade_run_new(func, NULL, &run, .slots = 3));
-  pthread_mutex_lock(&run->lock); /* hold the progress thread off until the cancel is through */
+  pthread_mutex_lock(&run->lock); /* block the progress thread until the cancellation is done */
   for (int l = 0; l < run->n_lanes; l++) assert_int_equal(run->lanes[l].next, 1);
   pthread_mutex_unlock(&run->lock);
   for (int i = 0; i < 3; i++) OK(clade_execute(run, 0, NULL, &ticket[i]));
   OK(clade_cancel(run));
   OK(clade_read(run, ticket[0], "y", out, sizeof out)); /* had begun */
   assert_floats(out, N, 8, 0);
-  for (int i = 1; i < 3; i++) { /* either way, but never a hang */
+  for (int i = 1; i < 3; i++) { /* either outcome, but no hang */
     clade_status s = clade_read(run, ticket[i], "y", out, sizeof out);
     assert_true(s == CLADE_OK || s == CLADE_CANCELED);
   }
@@ -171,7 +170,7 @@ static void *run_worker(void *user) {
   return NULL;
 }
 
-/* PoCL 3.1 may abort where launches of one kernel overlap with the first one that has more groups: docs/porting.md. */
+/* PoCL 3.1 may abort if launches of a kernel overlap with its first launch with more groups (docs/porting.md). */
 static void largest_batch(clade_func *func) {
   clade_func *shaped;
   clade_run *run;

@@ -1,5 +1,5 @@
-/* Casts between f32 and each narrower float on devices, beside those of the host: all codes of 8 bits and many of 16,
- * and what lies between two of them. On PoCL and rusticl. */
+/* Casts between f32 and each narrower float on devices against the host: all 8-bit codes, many 16-bit codes, and
+ * values between two of them. On PoCL and rusticl. */
 #include "plan_kit.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static void put(values *v, float f) {
   v->f[v->n++] = -f;
 }
 
-/* Numbers that no device flushes to zero, halves between them, their neighbors; and beyond the largest. */
+/* Values that no device flushes to zero, midpoints and their neighbors, and values beyond the largest. */
 static void make(clade_dtype t, values *v) {
   const clade__dtype *r = clade__dtype_row(t);
   const unsigned codes = 1u << (r->bits - 1), step = CLADE_MAX(codes / MOST, 1u);
@@ -59,7 +59,7 @@ static void cast(clade_device *device, const char *prefer, clade_dtype from, con
   clade_graph_release(g);
 }
 
-/* As numbers, since NaN has several codes, and with their signs. */
+/* Compares as numbers, since NaN has several codes, and by sign. */
 static void same(clade_dtype t, const char *what, const values *v, const void *got, const void *want) {
   static float a[ROOM], b[ROOM];
   OK(clade_convert(CLADE_F32, a, t, got, v->n));
@@ -78,7 +78,7 @@ static void check(clade_device *device, const char *what, const char *prefer, cl
   cast(device, prefer, CLADE_F32, v.f, t, got, v.n);
   same(t, what, &v, got, want);
   const unsigned codes = 1u << CLADE_MIN(clade__dtype_row(t)->bits, 12u);
-  for (unsigned code = 0; code < codes; code++) /* little-endian: of bytes, two in each of these */
+  for (unsigned code = 0; code < codes; code++) /* little-endian: two bytes per word */
     if (clade__dtype_row(t)->bytes == 1)
       ((uint8_t *)want)[code] = (uint8_t)code;
     else
@@ -86,7 +86,7 @@ static void check(clade_device *device, const char *what, const char *prefer, cl
   v.n = codes;
   OK(clade_convert(CLADE_F32, v.f, t, want, codes));
   cast(device, prefer, t, want, CLADE_F32, back, codes);
-  for (unsigned i = 0; clade__dtype_row(t)->exponent == 8 && i < codes; i++) /* may be flushed */
+  for (unsigned i = 0; clade__dtype_row(t)->exponent == 8 && i < codes; i++) /* may be flushed to zero */
     if (fabsf(v.f[i]) < 0x1p-126f) back[i] = v.f[i];
   same(CLADE_F32, what, &v, back, v.f);
 }
@@ -110,7 +110,7 @@ static clade_val mixed(clade_graph *g, clade_val x) {
   return clade_gemm(g, x, clade_input(g, "w", CLADE_F32, CLADE_SHAPE(4, 4)));
 }
 
-/* A type for storage: products of it are f32, and what is not made for it says so. */
+/* A storage type: its products are f32, and unsupported ops report it. */
 static void stored(void **state) {
   (void)state;
   clade_type type;

@@ -1,11 +1,11 @@
-/* Long Fourier transforms against one in double, and back; what their builders refuse. */
+/* Long Fourier transforms and their inverses against a reference in double; refusals of builders. */
 #include <math.h>
 
 #include <clade/ops.h>
 
 #include "plan_kit.h"
 
-/* Recursive, by the smallest factor; n values that are `step` apart. */
+/* Recursive by the smallest factor; n values with stride `step`. */
 static void exact(int64_t n, int64_t step, const double *x, double *y) {
   int64_t p = 2;
   if (n == 1) {
@@ -39,7 +39,7 @@ static double distance(int64_t count, const float *have, const double *want) {
   return sqrt(off / size);
 }
 
-/* How far the spectrum, and what comes back from it, are off in the mean. */
+/* Root-mean-square errors of the spectrum and of the inverse. */
 static void measure(int64_t n, double limit, clade_device *device) {
   float *x = calloc((size_t)n * 2, sizeof *x), *y = calloc((size_t)n * 2, sizeof *y);
   double *v = calloc((size_t)n * 2, sizeof *v), *want = calloc((size_t)n * 2, sizeof *want);

@@ -1,5 +1,5 @@
-/* Host steps of an op out of tree: it sends its input through a socket and waits for the answer while kernels go on;
- * what follows a failure or a cancellation; the order in which steps with effects begin. */
+/* Host steps of a user's op: sends its input through a socket and waits for the answer while kernels run; failures
+ * and cancellation; the order of effects. */
 #include <fcntl.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -13,7 +13,7 @@
 
 enum { N = 64, BYTES = N * sizeof(float) };
 
-/* ---- the peer: a thread at the other end of a socket, which answers x + 1 once it may ---- */
+/* ---- peer: a thread at the other end of a socket that answers x + 1 when permitted ---- */
 static struct peer {
   int here, there;
   sem_t may_answer;
@@ -41,7 +41,7 @@ static void peer_start(void) {
 }
 
 static void peer_stop(void) {
-  for (int i = 0; i < 8; i++) sem_post(&peer.may_answer); /* whatever it still holds back */
+  for (int i = 0; i < 8; i++) sem_post(&peer.may_answer); /* releases everything that it holds back */
   shutdown(peer.here, SHUT_RDWR);
   pthread_join(peer.thread, NULL);
   close(peer.here);
@@ -49,17 +49,17 @@ static void peer_stop(void) {
   sem_destroy(&peer.may_answer);
 }
 
-/* ---- the host steps, by number ---- */
+/* ---- host steps, by number ---- */
 enum { ASK, POST, COUNT_UP, GIVE, ORDER, NO_BEGIN, NO_NAME, WORKSPACE, DEFINE };
 static struct {
   int prepared, released, begun, ended, canceled;
-  clade_status fails; /* the next poll of ASK, with a message; */
+  clade_status fails; /* the next poll of ASK fails with a message */
   bool silent;        /* or without one */
   int order[64], n_order;
   size_t got; /* bytes of the answer */
   int waits;
   double waited;
-  int hosted; /* times of what the host did */
+  int hosted; /* number of reported host times */
 } seen;
 
 static clade_status prepare(const void *work, clade_device *device, void **state) {
@@ -100,16 +100,16 @@ static void ask_cancel(void *pending) {
   seen.canceled++;
 }
 
-/* Nothing is asked twice: begin does all of it. */
+/* Completes in begin, so nothing is polled. */
 static clade_status post_begin(const clade_host_call *call, void **pending) {
   const float *x = call->data[0];
   (void)pending;
-  for (int i = 0; i < N; i++) assert_float_equal(x[i], 2 * (float)i, 0); /* the kernel before it has run */
+  for (int i = 0; i < N; i++) assert_float_equal(x[i], 2 * (float)i, 0); /* the preceding kernel has run */
   sem_post(&peer.may_answer);
   return CLADE_OK;
 }
 
-/* Ended by another thread, which wakes the run. */
+/* Completed by another thread, which wakes the run. */
 static void *wake_later(void *given) {
   const clade_host_call *call = given;
   nanosleep(&(struct timespec){0, 5000000}, NULL);
@@ -165,7 +165,7 @@ static const clade_host hosts[] = {
     [COUNT_UP] =
         {.size = sizeof(clade_host), .begin = wake_begin, .poll = wake_poll, .poll_us = 1 << 30, .waited = wake_waited},
     [GIVE] = {.size = sizeof(clade_host), .begin = give_begin},
-    [ORDER] = {.size = offsetof(clade_host, poll), .begin = order_begin}, /* as an older program has it */
+    [ORDER] = {.size = offsetof(clade_host, poll), .begin = order_begin}, /* struct of an older program */
     [NO_BEGIN] = {.size = sizeof(clade_host)},
 };
 
@@ -209,8 +209,8 @@ static void feed(clade_run *run, float from, clade_ticket *ticket) {
   OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), ticket));
 }
 
-/* y = 3 ask(x) + 1, and beside it 2 x, which the peer waits for before it answers: were the device to stand still until
- * the answer is there, nobody would go on. */
+/* y = 3 ask(x) + 1, and beside it 2 x, which the peer waits for before it answers: if the device blocked until the
+ * answer, there would be a deadlock. */
 static clade_graph *asking(void) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
@@ -242,7 +242,7 @@ static void kernels_go_on(void **state) {
   peer_start();
   for (int profile = 0; profile < 2; profile++) {
     OK(clade_run_new(func, NULL, &run, .profile = profile));
-    for (int i = 0; i < 5; i++) { /* more than there are slots */
+    for (int i = 0; i < 5; i++) { /* more than the slots */
       feed(run, 0, &ticket);
       check_asked(run, ticket);
     }
@@ -268,13 +268,14 @@ static void failures(void **state) {
     seen.fails = CLADE_IO;
     seen.silent = silent;
     float x[N];
-    for (int i = 0; i < N; i++) x[i] = (float)i; /* the peer's late answer is the next one's as well */
+    for (int i = 0; i < N; i++) x[i] = (float)i; /* the peer's late answer then suits the next one as well */
     clade_status status = clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket);
-    if (status == CLADE_OK) status = clade_read(run, ticket, "y", y, sizeof y); /* whoever polls first tells it */
+    /* The first poll that sees it reports it. */
+    if (status == CLADE_OK) status = clade_read(run, ticket, "y", y, sizeof y);
     refused(status, CLADE_IO, silent ? "host step step: " : "the socket fell");
     seen.fails = CLADE_OK;
     seen.silent = false;
-    float answered[N]; /* of the failed one, which its peer still sends */
+    float answered[N]; /* of the failed one, which the peer still sends */
     struct pollfd fd = {.fd = peer.here, .events = POLLIN};
     if (poll(&fd, 1, 2000) == 1) (void)!recv(peer.here, answered, sizeof answered, MSG_WAITALL);
     feed(run, 0, &ticket); /* its slot is usable again */
@@ -316,7 +317,7 @@ static void look(void *user, const clade_step_time *t) {
   assert_in_range(t->end_ns - t->start_ns, 4000000, UINT64_C(60000000000));
 }
 
-/* It takes 5 ms, in which the device has nothing else to do. */
+/* Takes 5 ms, during which the device is idle. */
 static void woken_by_a_thread(void **state) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
@@ -340,7 +341,7 @@ static void woken_by_a_thread(void **state) {
   clade_func_release(func);
 }
 
-/* Without inputs it begins at once; the output's memory is its own until the kernel has read it. */
+/* Without inputs it begins at once; the output's memory stays reserved until the kernel has read it. */
 static void a_source(void **state) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
@@ -364,7 +365,7 @@ static void a_source(void **state) {
   clade_func_release(func);
 }
 
-/* In the order of the graph, execution after execution, whatever is ready first. */
+/* In graph order, execution after execution, whichever is ready first. */
 static void effects_in_order(void **state) {
   enum { EACH = 4, EXECUTIONS = 6 };
   clade_graph *g = graph_new();

@@ -1,4 +1,4 @@
-/* Layers and losses for training and inference: what they compute, their variables, symbols, refusals. */
+/* Layers and losses in training and inference: results, variables, symbols and refusals. */
 #include <math.h>
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static void execute(clade_func *func, clade_vars *vars, const float *x, size_t b
   clade_run_free(run);
 }
 
-/* y = layer(x), for any number of samples. */
+/* y = layer(x) for any number of samples. */
 static clade_func *normalizer(clade_device *device, bool train) {
   clade_graph *g = graph_new();
   clade_func *func, *shaped;
@@ -46,7 +46,7 @@ static void moments(const float *x, int channel, double *mean, double *var) {
     }
 }
 
-/* Two steps of training move the running statistics; inference takes them, from the same variables. */
+/* Two training steps update the running statistics; inference reads the same variables. */
 static void batch_norm(void **state) {
   float x[COUNT], y[COUNT], mean[CHANNELS], var[CHANNELS];
   double want_mean[CHANNELS] = {0}, want_var[CHANNELS] = {1, 1, 1}, m, v;
@@ -82,7 +82,7 @@ static void batch_norm(void **state) {
 
 enum { OUT = 2, SIDE = 4, PIXELS = SIDE * SIDE };
 
-/* The convolution of one channel by 3 x 3, normalized by running statistics, then relu. */
+/* 3 x 3 convolution of one channel, normalized by running statistics, then ReLU. */
 static double activated(const float *x, const float *w, int at, double mean, double var, double weight, double bias) {
   double sum = 0;
   for (int k = 0; k < 9; k++) {
@@ -92,8 +92,8 @@ static double activated(const float *x, const float *w, int at, double mean, dou
   return fmax(0, (sum - mean) / sqrt(var + 1e-5) * weight + bias);
 }
 
-/* Two steps: weight / sqrt(var + eps) of the channels, anew in each execution, and one convolution that does the rest
- * in its store. New statistics count from the next execution on. */
+/* Two steps: weight / sqrt(var + eps) of the channels in each execution, and one convolution with the rest in its
+ * epilogue. New statistics apply from the next execution on. */
 static void normalized_convolution(void **state) {
   const float weight[OUT] = {2, -1.5f}, bias[OUT] = {0.25f, 1}, means[][OUT] = {{1, -1}, {-0.5f, 0.25f}};
   const float vars_of[][OUT] = {{0.5f, 2}, {4, 0.125f}};
@@ -138,8 +138,8 @@ static void normalized_convolution(void **state) {
 
 enum { MANY = 4096 };
 
-/* Two layers, and the gradient of their sum: y is 1 or 3 where an element of ones was kept by one of them, 4 by both.
- */
+/* Two layers and the gradient of their sum: for input 1, y is 1 or 3 where one layer kept the element, and 4 where
+ * both did. */
 static clade_func *dropper(clade_device *device, bool train, int share) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(MANY)), dx;
@@ -166,7 +166,7 @@ static void dropped(clade_func *func, uint64_t seed, int steps, float *y) {
     OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket));
     OK(clade_read(run, ticket, "y", y, sizeof x));
     OK(clade_read(run, ticket, "dx", dx, sizeof dx));
-    assert_memory_equal(y, dx, sizeof dx); /* of ones: the same elements were dropped */
+    assert_memory_equal(y, dx, sizeof dx); /* for ones: the same elements were dropped */
   }
   clade_run_free(run);
   clade_vars_release(vars);
@@ -186,10 +186,10 @@ static void dropout(void **state) {
   for (int i = 0; i < MANY; i++) kept[(int)first[i]]++;
   assert_int_equal(kept[0] + kept[1] + kept[3] + kept[4], MANY);
   for (int i = 0; i < 5; i++)
-    if (i != 2) near(kept[i], MANY / 4, 160, "a quarter of each"); /* 5.8 deviations */
+    if (i != 2) near(kept[i], MANY / 4, 160, "a quarter of each"); /* 5.8 standard deviations */
   dropped(func, 1, 1, again);
   assert_int_equal(differences(first, again), 0);
-  dropped(func, 1, 2, other); /* the next step, another seed, another share: other elements */
+  dropped(func, 1, 2, other); /* the next step, another seed and another share drop other elements */
   assert_true(differences(first, other) > MANY / 2);
   dropped(func, 2, 1, other);
   assert_true(differences(first, other) > MANY / 2);
@@ -280,7 +280,7 @@ static void symbols(void **state) {
   clade_graph_release(g);
 }
 
-/* One refusal per row: a graph with x f32[2, 3, 4], i i32[2, 3] is built anew for each. */
+/* One error per row: a graph with x f32[2, 3, 4], i i32[2, 3] is built for each. */
 static clade_val first(clade_graph *g, clade_val x, clade_val i, int row) {
   clade_dim batch = CLADE_DIM("batch");
   clade_val s = clade_input(g, "s", CLADE_F32, CLADE_SHAPE(batch, batch)), none = {0};

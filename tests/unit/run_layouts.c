@@ -1,14 +1,14 @@
-/* Graphs whose values lie in blocked layouts between their nodes: the same results as dense ones, between guards. And
- * packed copies of variables: made once for each value that these are given, shared, given up, and never stale. */
+/* Graphs with blocked layouts between nodes: the results of dense ones, between guards. Packed copies of variables:
+ * made once per version, shared, dropped, and never stale. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "layout_ops.h"
 
-enum { ROWS = 3, C = 5, N = ROWS * C * 2 }; /* no block divides the axis */
+enum { ROWS = 3, C = 5, N = ROWS * C * 2 }; /* no block size divides the axis */
 
-/* Functions of one, two and three operands, a broadcast along the blocked axis and one across it. */
+/* Unary, binary and ternary functions, and broadcasts along and across the blocked axis. */
 static clade_graph *elementwise(void) {
   clade_graph *g = graph_new();
   const clade_shape shape = CLADE_SHAPE(ROWS, C, 2);
@@ -57,7 +57,7 @@ static void elementwise_in_any_layout(void **state) {
     run_elementwise(*state, NULL, i % 2, have, have_half, &packs);
     clade__plan_guard_bytes = 0;
     assert_int_equal(none, 0);
-    assert_true(packs >= 4); /* x, along, and two outputs at least */
+    assert_true(packs >= 4); /* at least x, `along`, and two outputs */
     assert_memory_equal(have, want, sizeof want);
     assert_memory_equal(have_half, want_half, sizeof want_half);
   }
@@ -69,7 +69,7 @@ static const clade_initial ones = {CLADE_INIT_FILL, 1, 0};
 
 typedef enum weights { FROZEN, CONSTANT, TRAINED } weights;
 
-/* `more` outputs beside it, so that funcs differ. */
+/* `more` outputs, so that funcs differ. */
 static clade_func *product(clade_device *device, weights kind, bool more) {
   float data[OUT * DEPTH];
   clade_graph *g = graph_new();
@@ -92,7 +92,7 @@ static void feed(clade_run *run, float x, clade_ticket *ticket) {
   OK(clade_execute(run, CLADE_FEEDS({"x", in, sizeof in, NULL}), ticket));
 }
 
-/* The result with all weights at `w`. */
+/* Whether the result is that of all weights being `w`. */
 static bool gives(clade_run *run, clade_ticket ticket, float x, float w) {
   float y[BATCH * OUT];
   bool right = true;
@@ -122,7 +122,7 @@ static void look(void *user, const clade_step_time *time) {
   s->packs += strstr(time->kernel, "pack") != NULL;
 }
 
-/* No step packs; new values are packed once, whoever runs first. */
+/* No step packs; each version is packed once, by the first run. */
 static void packed_once(void **state) {
   clade_func *one = product(*state, FROZEN, false), *two = product(*state, FROZEN, true);
   clade_vars *vars;
@@ -162,7 +162,7 @@ static void packed_once(void **state) {
   clade_func_release(two);
 }
 
-/* What another func assigns is packed again; in that func itself packing stays a step. */
+/* Variables assigned by another func are packed again; within that func, packing remains a step. */
 static void packed_after_training(void **state) {
   clade_func *train = product(*state, TRAINED, false), *infer = product(*state, FROZEN, false);
   clade_vars *vars, *copy;
@@ -192,7 +192,7 @@ static void packed_after_training(void **state) {
   clade_func_release(infer);
 }
 
-/* The same of a product's weights. */
+/* The same for a product's weights. */
 static void frozen_products(void **state) {
   enum { M = 16, K = 37, COLUMNS = 40 };
   clade_graph *g = graph_new();
@@ -228,7 +228,7 @@ static void frozen_products(void **state) {
   clade_func_release(func);
 }
 
-/* With the func, between guards, for several runs. */
+/* Packed with the func, between guards, for several runs. */
 static void packed_constants(void **state) {
   for (int guard = 0; guard < 2; guard++) {
     clade__plan_guard_bytes = guard ? 256 : 0;
@@ -262,7 +262,7 @@ static void packed_between_guards(void **state) {
   clade__plan_guard_bytes = 0;
 }
 
-/* An execution that is under way reads what it began with. */
+/* A running execution reads the version that it began with. */
 static void two_slots(void **state) {
   clade_func *func = product(*state, FROZEN, false);
   clade_vars *vars;
@@ -276,7 +276,7 @@ static void two_slots(void **state) {
     feed(run, 1, &first);
     feed(other, 1, &second);
     feed(run, 2, &third);
-    set(vars, -w); /* packed copies are not written again */
+    set(vars, -w); /* packed copies are immutable */
     expect(other, 3, -w);
     assert_true(gives(run, first, 1, w) && gives(run, third, 2, w));
     assert_true(gives(other, second, 1, w));
@@ -334,7 +334,7 @@ static void threads(void **state) {
   clade_func_release(two);
 }
 
-/* Memory that is short is given up, and packed again when it is wanted. */
+/* Copies are dropped if memory is short, and made again later. */
 static void budget(void **state) {
   clade_device *device = *state;
   clade_func *func = product(device, FROZEN, false);
@@ -349,18 +349,18 @@ static void budget(void **state) {
   OK(clade_device_memory(device, &use));
   uint64_t left = use.used - use.pooled;
   clade__buffer_release(large);
-  OK(clade_device_set_budget(device, left - 1)); /* there is room, but for the packed copy's bytes */
+  OK(clade_device_set_budget(device, left - 1)); /* not enough for the packed copy */
   OK(clade__buffer_new(device, 1 << 20, "all that is left", &large));
   assert_null(vars->packed[0].buffer);
   clade__buffer_release(large);
   expect(run, 2, 1);
   expect(run, 3, 1);
   assert_int_equal(vars->packings, 2);
-  OK(clade_device_set_budget(device, 1)); /* no room at all: a message, and right again afterwards */
+  OK(clade_device_set_budget(device, 1)); /* no memory: an error, and correct results afterwards */
   set(vars, 2);
   clade_ticket ticket;
   float x[BATCH * DEPTH] = {0};
-  clade__buffer *held = clade__buffer_retain(vars->packed[0].buffer); /* else its memory would serve again */
+  clade__buffer *held = clade__buffer_retain(vars->packed[0].buffer); /* otherwise its memory would be reused */
   refused(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket), CLADE_DEVICE_MEMORY, "a packed copy");
   OK(clade_device_set_budget(device, 0));
   expect(run, 4, 2);
@@ -370,7 +370,7 @@ static void budget(void **state) {
   clade_func_release(func);
 }
 
-/* Values that came without a new version are not seen: these tests would find it. */
+/* Values changed without a new version are not detected, so that the tests above would find stale copies. */
 static void a_planted_stale_copy(void **state) {
   clade_func *func = product(*state, FROZEN, false);
   clade_vars *vars;

@@ -1,5 +1,5 @@
-/* Steps that another library enqueues: between kernels, in order, with their state, their failures and their names in
- * what a func and a run tell; and Clade's own users of such steps, which nobody asked for here. */
+/* Steps enqueued by external libraries: ordered with kernels, with state, failures, and their names in reports; and
+ * Clade's own library implementations, which are not enabled here. */
 #include <clade/opencl.h>
 
 #include "cl/internal.h"
@@ -7,8 +7,8 @@
 
 enum { N = 64, SHIFT = 5 };
 
-/* ---- a library: rotates values by copies, over a workspace ---- */
-static int prepared, released, enqueued, failing; /* failing: 1 in prepare, 2 in enqueue, 3 without a word */
+/* ---- a library that rotates values by copies through a workspace ---- */
+static int prepared, released, enqueued, failing; /* failing: 1 in prepare, 2 in enqueue, 3 without a message */
 
 typedef struct rotation {
   size_t shift;
@@ -51,7 +51,7 @@ static const clade_library rotator = {
     .size = sizeof rotator, .prepare = prepare, .enqueue = enqueue, .release = release};
 
 typedef struct attrs {
-  int32_t how; /* 1: gives events; above: an emit that must be refused */
+  int32_t how; /* 1: returns events; above: an invalid emit */
 } attrs;
 static const clade_attr table[] = {{"how", CLADE_ATTR_I32, offsetof(attrs, how), 1}, {0}};
 
@@ -125,7 +125,7 @@ static void between_kernels(void **state) {
     assert_non_null(strstr(text, "plan: 1 steps of other libraries"));
     clade_text_free(text);
     for (int r = 0; r < 2; r++) OK(clade_run_new(func, NULL, &run[r]));
-    for (int i = 0; i < 6; i++) check(run[i % 2], i); /* more than there are slots */
+    for (int i = 0; i < 6; i++) check(run[i % 2], i); /* more than the slots */
     assert_int_equal(enqueued - before, 6);
     for (int r = 0; r < 2; r++) clade_run_free(run[r]);
     assert_int_equal(released, gone);
@@ -141,7 +141,7 @@ static void observe(void *user, const clade_step_time *t) {
 }
 
 static void a_profile(void **state) {
-  for (int how = 0; how < 2; how++) { /* without an event of the library's there is a marker's */
+  for (int how = 0; how < 2; how++) { /* without an event from the library, a marker's is used */
     clade_func *func = compiled(graph_of(how), *state);
     clade_run *run;
     int seen = 0;
@@ -202,7 +202,7 @@ static void refusals(void **state) {
   }
 }
 
-/* What a library would do is done without it, and the func says why. */
+/* Not enabled: computed without the library, and the func reports why. */
 static void nobody_asked(void **state) {
   clade_graph *g = graph_new();
   clade_val a = clade_input(g, "a", CLADE_F32, CLADE_SHAPE(8, 8));

@@ -1,4 +1,4 @@
-/* Users who bring their own OpenCL: a queue that is adopted, events in and out; and what a profile tells. */
+/* The program's own OpenCL objects: adopted queues, events in and out; and profiles. */
 #include <stdio.h>
 
 #include <jansson.h>
@@ -67,13 +67,13 @@ static void an_adopted_queue(void **state) {
   clade__event_release(gate);
   clade__event_release(done); /* events hold their queue */
   clade_run_free(run);
-  assert_int_equal(clade__cl.clFinish(queue), CL_SUCCESS); /* the queue is still the user's; PoCL keeps references of
-                                                              its own, so that counting them tells nothing */
+  /* The queue remains valid; PoCL's own references make counts meaningless. */
+  assert_int_equal(clade__cl.clFinish(queue), CL_SUCCESS);
   assert_int_equal(clade__cl.clReleaseCommandQueue(queue), CL_SUCCESS);
   clade_func_release(func);
 }
 
-/* An execution that fails after clade_execute: the error shows where it is read, and stays in the run. */
+/* An execution that fails after clade_execute: the error is returned when it is read, and stays in the run. */
 static void a_late_failure(void **state) {
   float x[N] = {0}, out[N];
   clade_run *run;
@@ -82,7 +82,7 @@ static void a_late_failure(void **state) {
   OK(clade_run_new(func, NULL, &run));
   OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket));
   OK(clade_run_status(run));
-  pthread_mutex_lock(&run->lock); /* what a command that fails later leaves behind */
+  pthread_mutex_lock(&run->lock); /* simulates a command that fails later */
   clade_fail(CLADE_OPENCL, "a command failed: planted");
   clade__slot_fail(clade__slot_of(run, clade__ticket_execution(ticket)), CLADE_OPENCL);
   pthread_mutex_unlock(&run->lock);
@@ -104,7 +104,7 @@ typedef struct seen {
 static void observe(void *user, const clade_step_time *t) {
   seen *s = user;
   assert_true(t->start_ns <= t->end_ns && t->queued_ns <= t->start_ns);
-  if (t->step >= 0) { /* in order; inputs come beside them */
+  if (t->step >= 0) { /* in order; inputs overlap */
     assert_true(t->start_ns >= s->last_end);
     s->last_end = t->end_ns;
   }

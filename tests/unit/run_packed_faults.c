@@ -1,5 +1,6 @@
-/* Every OpenCL call and every allocation of an execution that packs a variable anew, failed in turn: a message, or the
- * right result; then right again, and nothing left behind. Behind the layer, on PoCL. */
+/* Fault injection: every OpenCL call and every allocation of an execution that packs a variable fails in turn.
+ * Required: an error with a message or the correct result, then a correct result, and no leaks. With the layer, on
+ * PoCL. */
 #include <stdatomic.h>
 
 #include "layout_ops.h"
@@ -9,7 +10,7 @@
 enum { BATCH = 2, DEPTH = 7, OUT = 6 };
 
 static clade_layer layer;
-static atomic_long countdown; /* the allocation that fails; 0: none */
+static atomic_long countdown; /* the failing allocation; 0: none */
 
 static void *allocate(void *user, size_t bytes, size_t align) {
   (void)user;
@@ -35,7 +36,7 @@ static void set(clade_vars *vars, float w) {
   OK(clade_vars_set(vars, "w", data, sizeof data));
 }
 
-/* Reads what it gave, if it went well. */
+/* Reads the result if the execution succeeded. */
 static clade_status execute(clade_run *run, float w) {
   float x[BATCH * DEPTH], y[BATCH * OUT];
   clade_ticket ticket;
@@ -62,7 +63,7 @@ static void faults(void **state) {
   OK(clade_vars_new(func, 0, &vars));
   long live = layer.live(NULL);
   for (int calls = 0; calls < 2; calls++)
-    for (int n = 1, more = 1; more; n++) { /* until there is none to fail */
+    for (int n = 1, more = 1; more; n++) { /* until no call is left to fail */
       clade_run *run;
       OK(clade_run_new(func, vars, &run));
       set(vars, (float)n + 1);
@@ -93,7 +94,7 @@ static int setup(void **state) {
   return open_device(state);
 }
 
-/* With the device all goes. */
+/* Releasing the device frees everything. */
 static int teardown(void **state) {
   close_device(state);
   return layer.live("mem") == 0 && layer.live("kernel") == 0 && layer.live("event") == 0 ? 0 : -1;

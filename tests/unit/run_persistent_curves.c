@@ -1,5 +1,5 @@
-/* Steps that follow each other as one launch: to the bit what launches of their own compute, over several executions,
- * in slots, with packed copies that change, between guards, and from as few workers as there may be. */
+/* Persistent kernels: the same bits as separate launches, over several executions, in slots, with changing packed
+ * copies, between guards, and with few workers. */
 #include <stdio.h>
 
 #include <clade/nn.h>
@@ -17,7 +17,7 @@ typedef struct side {
   clade_run *run;
 } side;
 
-/* A step of training, or without a label inference. */
+/* A training step or, without a label, inference. */
 static clade_graph *graph_of(const char *model, int channels, int pixels, bool training) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(BATCH, channels, pixels, pixels));
@@ -139,8 +139,7 @@ static void between_guards(void **state) {
   free(x);
 }
 
-/* Weights are set while a run that has packed copies of them in its persistent kernels lives on; and executions fill
- * the slots. */
+/* Weights are set while a run has packed copies of them in its persistent kernels, with all slots in use. */
 static void changed_weights(void **state) {
   enum { N = BATCH * 3 * 32 * 32, TIMES = 5 };
   clade_graph *g = graph_of("mobilenetv2", 3, 32, false);
@@ -171,7 +170,7 @@ static void changed_weights(void **state) {
   free(x);
 }
 
-/* A profiled run has times of each step, so each is a launch; of few steps there is no persistent kernel. */
+/* A profiled run has times of each step, so each is a launch; few steps form no persistent kernel. */
 static void apart(void **state) {
   enum { N = BATCH * 784 };
   clade_graph *g = graph_of("lenet5", 1, 28, false);
@@ -188,7 +187,7 @@ static void apart(void **state) {
   assert_int_equal(strstr(text, "persistent kernels, each of which is one launch") != NULL, inside(s.func) > 0);
   clade_text_free(text);
   clade_run_free(s.run);
-  for (int time = 0; time < 2; time++) { /* the second one finds its kernels prepared */
+  for (int time = 0; time < 2; time++) { /* the second run finds its kernels prepared */
     OK(clade_run_new(s.func, s.vars, &s.run, .profile = true));
     execute(&s, x, N * sizeof *x, NULL, &ticket);
     OK(clade_read(s.run, ticket, "y", y[1], sizeof y[1]));
@@ -202,7 +201,7 @@ static void apart(void **state) {
 
 static bool one_item(const clade__fstep *step) { return step->launch->global[0] == 1; }
 
-/* Whether neighbors of one item are in a persistent kernel in which other steps have more. */
+/* Whether a persistent kernel has adjacent steps of one item beside larger steps. */
 static bool has_mixed_persistent(const clade_func *func) {
   for (size_t c = 0; c < func->n_persistent; c++) {
     const clade__fpersistent *persistent = &func->persistent[c];
@@ -214,8 +213,7 @@ static bool has_mixed_persistent(const clade_func *func) {
   return false;
 }
 
-/* Steps of one item need no second worker, and those in a persistent kernel with larger ones are done together: the
- * same bits. */
+/* Steps of one item need no second worker, and adjacent ones are combined into tasks: the same bits. */
 static void few_workers(void **state) {
   enum { N = 32, LINKS = 10 };
   static const int rows[] = {N, 128 * N};
@@ -252,8 +250,8 @@ static void few_workers(void **state) {
   }
 }
 
-/* Planned: no step is in two persistent kernels, and none of these takes longer than others shall wait: 20 ms, or an
- * eighth of a longer func up to 50, as estimated. */
+/* Each step is in at most one persistent kernel, and their estimated durations are limited: 20 ms, or an eighth of a
+ * longer func up to 50 ms. */
 static void check_cuts(clade_device *device, clade_graph *g, size_t least) {
   clade__plan_only = true;
   clade_func *func = compiled(g, device);
@@ -274,7 +272,7 @@ static void check_cuts(clade_device *device, clade_graph *g, size_t least) {
   clade_func_release(func);
 }
 
-/* 512 channels, with which launches take turns. */
+/* 512 channels, for which launches alternate. */
 static clade_graph *long_node(const clade_device_info *info) {
   const int64_t samples = clade__second_cache(info) * info->compute_units / 4 / (4 << 12) + 1;
   clade_graph *g = graph_new();
@@ -284,7 +282,7 @@ static clade_graph *long_node(const clade_device_info *info) {
   return g;
 }
 
-/* What takes long is cut, so that others get their turn, also within a node. */
+/* Long kernels are divided so that other work gets its turn, also within a node. */
 static void cut(void **state) {
   check_cuts(*state, graph_of("mobilenetv2", 3, 224, false), 4);
   check_cuts(*state, long_node(clade__device_info(*state)), 2);

@@ -1,6 +1,6 @@
-/* The kernels that persistent kernels are launches of serve other funcs too: a training's step, the gradients that it
- * logs and its test, in one order and another, in one process and the next, compile nothing twice and give the same
- * bits. They work in a cache directory of their own; that a device is opened again stands for another process. */
+/* Reuse of interpreter kernels by other funcs: a training step, its logged gradients and its test, in different
+ * orders, within a process and across processes, compile nothing twice and give the same bits. Each test has its own
+ * cache directory; reopening the device stands for another process. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ enum { BATCH = 64, TESTED = 256, FEW = 8, CLASSES = 10, PIXELS = 784, MOST_VARIA
 typedef enum kind { STEP, GRADIENTS, TEST, SMALL_TEST, KINDS } kind;
 static const char *const names[] = {"the step", "the gradients", "the test", "the small test"};
 
-/* ---- a cache directory, and a device that knows nothing but what is in it ---- */
+/* ---- a cache directory, and a new device handle ---- */
 static char root[64];
 static int set_up(void **state) {
   (void)state;
@@ -89,7 +89,7 @@ static clade_func *func_of(clade_device *device, kind what, const clade_vars *va
   return compiled(g, device);
 }
 
-/* The variables of a step, which is not run. */
+/* The variables of a step that is not run. */
 static clade_vars *vars_of(clade_device *device) {
   clade_vars *vars;
   clade__plan_only = true;
@@ -100,7 +100,7 @@ static clade_vars *vars_of(clade_device *device) {
   return vars;
 }
 
-/* What is compiled so far, by hashes of requests: in persistent kernels, and alone. */
+/* Hashes of requests compiled so far: in persistent kernels, and separately. */
 typedef struct compilation {
   clade__map members, alone;
 } compilation;
@@ -117,8 +117,8 @@ static bool put(clade__map *map, const clade_func *func, const clade__fstep *ste
   return true;
 }
 
-/* Kernels that the func needs alone and nobody before it did. No step's is among them that is a member already; what
- * packs a variable is launched alone wherever it is a member. */
+/* Number of separate kernels that no earlier func needed. None of a step's may be a member already; packing a
+ * variable is always a separate launch. */
 static size_t new_alone(const clade_func *func, compilation *c) {
   size_t n = 0;
   bool other;
@@ -143,7 +143,7 @@ static size_t inside(const clade_func *func, bool found) {
   return n;
 }
 
-/* What two executions of each give: its outputs, and the variables afterwards. */
+/* Hash of the outputs and variables after two executions each. */
 static clade__hash outcome(clade_func *func, clade_vars *vars, int rows) {
   static float x[TESTED * PIXELS], y[1 << 17];
   static int32_t label[TESTED];
@@ -175,7 +175,7 @@ static clade__hash outcome(clade_func *func, clade_vars *vars, int rows) {
 static int rows_of(kind what) { return what == TEST ? TESTED : what == SMALL_TEST ? FEW : BATCH; }
 
 /* ---- tests ---- */
-/* In one process, then in another one, which compiles nothing. */
+/* Within a process, and in a second one, which compiles nothing. */
 static void nothing_is_compiled_twice(void **state) {
   (void)state;
   static const kind orders[][3] = {{STEP, GRADIENTS, TEST}, {GRADIENTS, TEST, STEP}, {TEST, STEP, GRADIENTS}};
@@ -225,8 +225,8 @@ static void bits(void **state) {
   process_end(device);
 }
 
-/* A func that lacks little in another's persistent kernels takes them; one whose steps are so short that launches
- * between would cost more than a twenty-fifth has its own. */
+/* A func that misses few kernels reuses another's interpreter; one with steps so short that separate launches would
+ * cost more than 1/25 gets its own. */
 static void not_at_any_price(void **state) {
   (void)state;
   clade_device *device = process_begin();

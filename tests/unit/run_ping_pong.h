@@ -1,4 +1,4 @@
-/* A func that goes back and forth between two devices, and its executions against the host. */
+/* A func that alternates between two devices, and its executions against the host. */
 #ifndef RUN_PING_PONG_H
 #define RUN_PING_PONG_H
 
@@ -6,7 +6,7 @@
 
 enum { N = 500 };
 
-/* Back and forth between two devices, with a variable on each: y = (((x + v) 2) + w) 3, v += 1, w = y. */
+/* Alternates between two devices, with a variable on each: y = (((x + v) 2) + w) 3, v += 1, w = y. */
 static inline clade_func *ping_pong(clade_device *first, clade_device *second) {
   clade_func *func = NULL;
   clade_graph *g = graph_new();

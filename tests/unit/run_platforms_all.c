@@ -1,4 +1,4 @@
-/* One func on two platforms: PoCL and rusticl, in one process, either way round. */
+/* A func on two platforms: PoCL and rusticl in one process, in either order. */
 #include "cl/internal.h"
 #include "run_ping_pong.h"
 
@@ -14,7 +14,7 @@ static void two_platforms(void **state) {
   clade_device_release(other);
 }
 
-/* The same in contexts of the user's own, which are as they were afterwards. */
+/* The same in contexts of the program, which are unaffected afterwards. */
 static void two_contexts_of_the_users(void **state) {
   clade_device *listed[2] = {*state, NULL}, *adopted[2];
   cl_context context[2];
@@ -40,7 +40,7 @@ static void two_contexts_of_the_users(void **state) {
   clade_device_release(listed[1]);
 }
 
-/* Devices of different drivers work on variables of their own: one clade_vars does not serve two places. */
+/* Devices of different drivers need separate variables: one clade_vars cannot serve both. */
 static void variables_stay_on_their_device(void **state) {
   clade_device *other = NULL;
   clade_run *run = NULL;
@@ -55,7 +55,7 @@ static void variables_stay_on_their_device(void **state) {
   clade_device_release(other);
 }
 
-/* Small integers wrap between functions that were fused into one kernel, on either. */
+/* Small integers wrap between fused functions on both. */
 static void fused_bytes(void **state) {
   clade_device *device[2] = {*state, NULL};
   int8_t x[256], y[256];

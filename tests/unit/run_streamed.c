@@ -1,11 +1,11 @@
-/* Results that no cache holds are written past the caches, and turned over in larger blocks: to the bit what the host
- * makes, with lines that begin anywhere and ends that fill none. */
+/* Large results, written with non-temporal stores, and blocked transposes: exact, for lines with any alignment and
+ * partial ends. */
 #include "op/dims.h"
 #include "plan_kit.h"
 
 enum { CHANNELS = 45, WIDE = 20 };
 
-/* So many rows of `columns` floats that clade__streams holds. */
+/* Number of rows of `columns` floats for which clade__streams holds. */
 static int rows_of(const clade_device_info *info, int columns) {
   return (int)(clade__last_cache(info) * 2 / 3 / (4 * (uint64_t)columns)) + 7;
 }
@@ -17,7 +17,7 @@ static bool uses(const clade_func *func, const char *kernel) {
   return found;
 }
 
-/* By that kernel on a processor; NULL: by any. */
+/* Must use that kernel on a CPU; NULL: any. */
 static uint32_t *run_of(clade_graph *g, clade_device *device, const char *kernel, const uint32_t *x, size_t n,
                         size_t results) {
   clade_func *func = compiled(g, device);
@@ -34,7 +34,7 @@ static uint32_t *run_of(clade_graph *g, clade_device *device, const char *kernel
   return y;
 }
 
-/* Images of `channels` by `pixels`, channels last: `images` 1 is a matrix turned over. */
+/* Images of `channels` by `pixels` to channels last; with one image, a matrix transpose. */
 static void turned(clade_device *device, int images, int channels, int pixels) {
   const size_t n = (size_t)images * (size_t)channels * (size_t)pixels;
   uint32_t *x = malloc(n * sizeof *x);
@@ -60,14 +60,14 @@ static void turned(clade_device *device, int images, int channels, int pixels) {
 
 static void transposes(void **state) {
   const clade_device_info *info = clade__device_info(*state);
-  turned(*state, 1, rows_of(info, 1029), 1029); /* lines begin anywhere */
-  turned(*state, 1, 1040, rows_of(info, 1040)); /* at sixteens: past the caches */
+  turned(*state, 1, rows_of(info, 1029), 1029); /* unaligned lines */
+  turned(*state, 1, 1040, rows_of(info, 1040)); /* aligned to sixteen: non-temporal */
   turned(*state, rows_of(info, CHANNELS * WIDE * WIDE), CHANNELS, WIDE * WIDE);
   turned(*state, rows_of(info, 64 * 28 * 28), 64, 28 * 28); /* in strips */
-  turned(*state, rows_of(info, 64 * 70 * 70), 64, 70 * 70); /* in two for each row, which end within a tile */
+  turned(*state, rows_of(info, 64 * 70 * 70), 64, 70 * 70); /* two strips per row, which end within a tile */
 }
 
-/* By windows of one place, dense: whole numbers, so that any order of a sum gives the same bits. */
+/* 1 x 1 convolution, dense, of integers, so that any summation order gives the same bits. */
 static void convolved(clade_device *device, int side) {
   enum { INNER = 16, ROWS = 96 };
   const size_t places = (size_t)side * (size_t)side;
@@ -95,11 +95,11 @@ static void convolved(clade_device *device, int side) {
 }
 
 static void convolutions(void **state) {
-  convolved(*state, 28); /* whole lines: past the caches */
+  convolved(*state, 28); /* whole lines: non-temporal */
   convolved(*state, 21);
 }
 
-/* A far last cache counts as twice the second ones, as long as it is larger. */
+/* A far last-level cache counts as twice the L2 caches, if it is larger. */
 static void far_caches(void **state) {
   (void)state;
   clade_device_info info = {

@@ -1,5 +1,5 @@
-/* The next execution goes on while host steps of the last one have not ended, up to the first command that reads what
- * they write. */
+/* Tails: the next execution runs while host steps of the previous one are pending, up to the first command that
+ * reads their results. */
 #include <stdatomic.h>
 #include <time.h>
 
@@ -7,7 +7,7 @@
 
 enum { N = 64, BYTES = N * sizeof(float) };
 
-/* ---- host steps: one that ends when it may, and one that is seen to begin ---- */
+/* ---- host steps: one that ends when permitted, and one whose start is recorded ---- */
 static atomic_int may_end, seen, fails;
 
 static void copy(const clade_host_call *call, float more) {
@@ -54,7 +54,7 @@ static const clade_impl *const seen_impls[] = {CLADE_IMPL(.name = "host", .emit 
 static const clade_op late = HOST_OP("acme.late", CLADE_OP_EFFECT, late_impls),
                       watched = HOST_OP("acme.seen", 0, seen_impls);
 
-/* y = x + w, and w becomes y + 1, late. */
+/* y = x + w, and w becomes y + 1 late. */
 static clade_func *made(clade_device *device) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
@@ -109,13 +109,13 @@ static void tear_down(setup *s) {
   clade_func_release(s->func);
 }
 
-/* ---- the tests ---- */
+/* ---- tests ---- */
 static void goes_on(void **state) {
   for (int profile = 0; profile < 2; profile++) {
     setup s = set_up(*state, 3, profile);
     clade_ticket ticket[3];
     for (int i = 0; i < 3; i++) execute(s.run, (float)(10 * i), &ticket[i]);
-    assert_true(is_seen(2)); /* the second one, while the late step of the first has not ended */
+    assert_true(is_seen(2)); /* the second one, while the first one's late step is pending */
     pause_ms(5);
     assert_int_equal(atomic_load(&seen), 2); /* the third one waits for the second, which needs w */
     atomic_fetch_add(&may_end, 1);
@@ -138,7 +138,7 @@ static void *let_end(void *unused) {
   return NULL;
 }
 
-/* Nobody executes again, or there is one slot: who waits gets the late results all the same. */
+/* Without further executions, or with one slot, waiting still delivers the late results. */
 static void is_waited_for(void **state) {
   for (int slots = 1; slots <= 2; slots++) {
     setup s = set_up(*state, slots, false);
@@ -155,7 +155,7 @@ static void is_waited_for(void **state) {
   }
 }
 
-/* Of one that fails, or is canceled, while the next one is under way. */
+/* A tail that fails or is canceled while the next execution is active. */
 static void ends(void **state) {
   for (int canceled = 0; canceled < 2; canceled++) {
     setup s = set_up(*state, 2, false);
@@ -172,7 +172,7 @@ static void ends(void **state) {
   }
 }
 
-/* Of executions that end at once, as the steps of a training, all see what the one before made. */
+/* With steps that end at once, as in training, each execution sees the results of the previous one. */
 static void many(void **state) {
   setup s = set_up(*state, 2, false);
   clade_ticket ticket;

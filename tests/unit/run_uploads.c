@@ -1,12 +1,12 @@
-/* Inputs on their way while the device computes: they overlap the execution before, never what still reads them, and
- * come together with tensors, events and funcs that compute nothing. */
+/* Input transfers during computation: they overlap with the previous execution, never disturb pending reads, and
+ * combine with tensors, events and funcs without steps. */
 #include <unistd.h>
 
 #include "plan_kit.h"
 
 enum { N = 4096, PASSES = 1 << 21 };
 
-/* y[i] = x[i] + 1, after one work-item has counted for long. */
+/* y[i] = x[i] + 1, after a long loop in one work-item. */
 static clade_status slow_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_kernel(e, "slow");
   clade_emit_in(s, 0);
@@ -61,7 +61,7 @@ static void observe(void *user, const clade_step_time *t) {
   }
 }
 
-/* An input arrives while the execution before is computed; where the device has a hand free for it. */
+/* An input is transferred during the previous execution, if the device has a free thread. */
 static void overlap(void **state) {
   float x[N];
   clade_run *run;
@@ -78,12 +78,12 @@ static void overlap(void **state) {
     if (i > 1) early += s.arrived[i] < s.ended[i - 1];
   }
   print_message("%d of %d inputs arrived while the execution before was computed\n", early, TIMES - 1);
-  if (sysconf(_SC_NPROCESSORS_ONLN) > 1) assert_true(early >= 1); /* none on a queue that is in order */
+  if (sysconf(_SC_NPROCESSORS_ONLN) > 1) assert_true(early >= 1); /* none on an in-order queue */
   clade_run_free(run);
   clade_func_release(func);
 }
 
-/* The last elements of a long input: what does not wait for all of it reads old ones. */
+/* Reads the last elements of a long input: without waiting for the whole transfer, they would be old. */
 enum { LONG = 1 << 22, TAIL = 16 };
 static clade_status tail_infer(clade_node *n) {
   n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(TAIL)};
@@ -134,7 +134,7 @@ static void all_of_it(void **state) {
   free(x);
 }
 
-/* Each execution sees its own input, however many are under way, whoever waits, and whether it keeps times. */
+/* Each execution sees its own input, for any number of active executions, waits and profiling. */
 static void own_input(void **state) {
   float x[N], y[N];
   clade_func *func = slow_func(*state);
@@ -155,7 +155,7 @@ static void own_input(void **state) {
   clade_func_release(func);
 }
 
-/* Tensors and host memory in one execution, in either order; inputs that are outputs, with no step between. */
+/* Tensors and host memory in one execution, in either order; inputs that are outputs, without steps. */
 static void mixed(void **state) {
   float x[N], y[N];
   for (int profile = 0; profile < 2; profile++)

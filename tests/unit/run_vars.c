@@ -1,4 +1,4 @@
-/* Variables: initial values, state across executions, exchanges, copies, and who may write when. */
+/* Variables: initial values, state across executions, exchanges, copies, and exclusive writing. */
 #include <stdio.h>
 
 #include "plan_kit.h"
@@ -16,7 +16,7 @@ static void expect(clade_vars *vars, const char *name, float first) {
   assert_floats(have, N, first, 0);
 }
 
-/* What is learned is told apart, in copies too. */
+/* Trainable variables are marked, also in copies. */
 static void parameters(void **state) {
   clade_vars *vars, *copy;
   clade_port_info info = {.size = sizeof info};
@@ -66,7 +66,7 @@ static void exchanges(void **state) {
   clade_func_release(func);
 }
 
-/* Every reader sees the value as of the start, also those that come after the new value was computed. */
+/* Every read sees the value at the start, even after the new value was computed. */
 static void reads_are_of_the_start(void **state) {
   clade_run *run;
   clade_vars *vars;
@@ -96,7 +96,7 @@ static void reads_are_of_the_start(void **state) {
   clade_func_release(func);
 }
 
-/* A counter is incremented where it lies: no copy. */
+/* A counter is incremented in place, without a copy. */
 static void an_update_needs_no_copy(void **state) {
   clade_graph *g = graph_new();
   clade_func_info info = {.size = sizeof info};
@@ -136,13 +136,13 @@ static void initial_values(void **state) {
   OK(clade_vars_get(vars, "n", two, sizeof two));
   for (int i = 0; i < N; i++) mean += two[i] / N;
   assert_true(mean > 9.5f && mean < 10.5f);
-  if (clade_vars_count(vars) == 3) { /* an unused one may have gone */
+  if (clade_vars_count(vars) == 3) { /* an unused variable may be absent */
     OK(clade_vars_get(vars, "step", &step, sizeof step));
     assert_int_equal(step, 9007199254740991);
   }
   OK(clade_vars_new(larger, 7, &other));
   OK(clade_vars_get(other, "u", two, sizeof two));
-  assert_memory_equal(one, two, sizeof one); /* a variable more changes no other one */
+  assert_memory_equal(one, two, sizeof one); /* another variable changes no other one */
   clade_vars_release(other);
   OK(clade_vars_new(func, 8, &other));
   OK(clade_vars_get(other, "u", two, sizeof two));
@@ -194,11 +194,11 @@ static void one_writer(void **state) {
   expect(copy, "a", 1);
   assert_int_equal(vars->at[0].version, 2);
   assert_int_equal(copy->at[0].version, 1);
-  OK(clade_execute(second, 0, NULL, NULL)); /* its turn */
+  OK(clade_execute(second, 0, NULL, NULL)); /* after the first run's executions */
   OK(clade_wait(second, 0));
   expect(vars, "a", 3);
   clade_run_free(run);
-  OK(clade_execute(second, 0, NULL, NULL)); /* who went does not hold them */
+  OK(clade_execute(second, 0, NULL, NULL)); /* a freed run does not block */
   clade_run_free(second);
   OK(clade_run_new(func, copy, &second)); /* a snapshot has its own memory */
   OK(clade_execute(second, 0, NULL, NULL));
@@ -213,7 +213,7 @@ static void one_writer(void **state) {
   clade_func_release(func);
 }
 
-/* Training and testing by turns: each waits for its last execution only. */
+/* Alternating training and testing: each waits only for the other's last execution. */
 static void in_turns(void **state) {
   float out[N];
   clade_run *train, *test;

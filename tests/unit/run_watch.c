@@ -1,4 +1,4 @@
-/* Which value was the first that is not finite. */
+/* Locating the first non-finite value. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static clade_func *watched(clade_device *device) {
   return compiled(g, device);
 }
 
-/* The name of the first output that tells of trouble, "" where none does. */
+/* Name of the first output that reports a non-finite value, or "". */
 static void first_trouble(const clade_func *func, clade_run *run, clade_ticket ticket, char name[256]) {
   clade_port_info port = {.size = sizeof port};
   float all, one;

@@ -1,5 +1,5 @@
-/* Values that no cache holds are normalized channel by channel, each of which one does hold, in one launch or in one
- * for each of them: to the bit what a launch for each part of it makes of half of the channels. */
+/* Normalization of values that exceed the caches while each channel fits: one launch for all channels or one per
+ * channel gives the same bits as separate launches for parts, compared on half of the channels. */
 #include <stdio.h>
 
 #include "cl/internal.h"
@@ -7,12 +7,12 @@
 #include "plan_kit.h"
 
 enum { OPERANDS = 6, RESULTS = 6 };
-#define PARTS "join" /* a launch of its own, as the others */
+#define PARTS "join" /* a launch of its own, like the others */
 static const char *const operands[OPERANDS] = {"x", "dy", "weight", "bias", "running_mean", "running_var"};
 static const char *const results[RESULTS] = {"y", "dx", "mean", "var", "dweight", "dbias"};
 
 typedef struct norm {
-  int samples, pixels, channels, all; /* of `all` channels the first ones */
+  int samples, pixels, channels, all; /* the first of `all` channels */
   float *in[OPERANDS], *out[RESULTS];
 } norm;
 
@@ -20,7 +20,7 @@ static size_t elements(const norm *n, int i) {
   return (size_t)n->channels * (i < 2 ? (size_t)(n->samples * n->pixels) : 1);
 }
 
-/* The same number for the same place, however many channels there are. */
+/* The same number at the same position for any number of channels. */
 static float number(const norm *n, int operand, size_t i) {
   size_t pixels = (size_t)n->pixels, row = i / pixels, c = (size_t)n->channels, all = (size_t)n->all;
   uint32_t at = (uint32_t)(operand < 2 ? (row / c * all + row % c) * pixels + i % pixels : i);
@@ -28,7 +28,7 @@ static float number(const norm *n, int operand, size_t i) {
   return (float)((h ^ h >> 15) % 4096) / 2048.0f + 0.25f;
 }
 
-/* y = relu(normalized + dy), which is one step. */
+/* y = relu(normalized + dy) in one step. */
 static void build(clade_graph *g, const norm *n) {
   const clade_shape image = CLADE_SHAPE(n->samples, n->channels, 1, n->pixels);
   clade_val in[OPERANDS], next[2], d[3];
@@ -94,7 +94,7 @@ static void release(norm *n) {
   for (int i = 0; i < RESULTS; i++) free(n->out[i]);
 }
 
-/* So many samples that all channels are more than the caches hold, and half of them are not. */
+/* As many samples as make all channels exceed the caches, while half of them fit. */
 static void same_bits(clade_device *device, const char *prefer, norm all, const char *how) {
   norm half = all;
   half.channels /= 2;
@@ -115,15 +115,16 @@ static void channels(void **state) {
   const bool cpu = info->device_class == CLADE_CPU;
   const char *how = cpu && !info->max_passes ? "whole" : PARTS;
   norm all = {.pixels = 63,
-              .channels = 64 * (int)info->compute_units}; /* blocks of 16 for all units, even of the half */
+              /* Blocks of 16 for all units, even for half of the channels. */
+              .channels = 64 * (int)info->compute_units};
   all.all = all.channels;
   all.samples = (int)(least_bytes(info) / (4 * (uint64_t)(all.pixels * all.channels))) + 1;
   same_bits(*state, ref, all, how);
   if (cpu) same_bits(*state, blocked, all, how);
 }
 
-/* On a device that is told to have less: all units are at one channel, each at several chunks of it, of which the last
- * one is short, and they end, as the pieces in them, within images. */
+/* With a smaller assumed cache, all compute units process one channel at a time, in several chunks each, the last
+ * one short; chunks and their parts end within images. */
 static void turns(void **state) {
   clade_device *device = *state;
   clade_device_info *info = &device->facts.info;
@@ -133,7 +134,7 @@ static void turns(void **state) {
   const int chunks = 2 * (int)info->compute_units + 1;
   norm all = {.samples = chunks * 4096 / 176, .pixels = 176, .channels = 12, .all = 12};
   const uint64_t channel = sizeof(float) * (uint64_t)(all.samples * all.pixels);
-  info->l2_bytes = 2 * channel / info->compute_units + 1; /* dy as well */
+  info->l2_bytes = 2 * channel / info->compute_units + 1; /* including dy */
   info->cache_bytes = clade__least_cache = channel * 12;
   same_bits(device, ref, all, "turn");
   *info = own;

@@ -1,4 +1,4 @@
-/* Schedules of pipelines, beside cases that were computed by hand. */
+/* The model of pipeline schedules, against cases computed by hand. */
 #include "cli/plan/schedule.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static void near(double found, double expected) {
   if (!(fabs(found - expected) < 1e-9)) fail_msg("%.9f, not %.9f", found, expected);
 }
 
-/* A message takes 1 s and a second for 10 bytes. */
+/* A message takes 1 s plus 1 s per 10 bytes. */
 static double play(int n, int interleave, int micro_batches, const schedule_piece *piece, int n_messages,
                    const schedule_message *messages) {
   const schedule_step step = {.stages = n,
@@ -35,7 +35,7 @@ static double play(int n, int interleave, int micro_batches, const schedule_piec
   return seconds;
 }
 
-/* What each piece gives the next one and gets back, for nothing: it is there at once. */
+/* Messages between adjacent pieces that take no time. */
 static int chain(int n, schedule_message *messages) {
   int count = 0;
   for (int i = 0; i + 1 < n; i++) {
@@ -62,7 +62,7 @@ static double play_at_once(int n, int interleave, int micro_batches, double forw
   return seconds;
 }
 
-/* The idle share of equal stages is (p - 1) / (m + p - 1); of v pieces on each, (p - 1) / (v m + p - 1). */
+/* Idle fraction of equal stages: (p - 1) / (m + p - 1); with v pieces each, (p - 1) / (v m + p - 1). */
 static void test_equal_stages(void **state) {
   (void)state;
   for (int p = 1; p <= 8; p++)
@@ -77,8 +77,8 @@ static void test_equal_stages(void **state) {
   near(play_at_once(2, 3, 4, 1, 2), 3 * (3 * 4 + 1));
 }
 
-/* Stages 1 and 2 seconds forward, 2 and 4 backward, two micro-batches. The second stage: F 1-3, B 3-7, F 7-9, B 9-13.
- * The first one: F 0-1, F 1-2, B 7-9, B 13-15. */
+/* Stages of 1 and 2 s forward, 2 and 4 s backward, two micro-batches. Second stage: F 1-3, B 3-7, F 7-9, B 9-13.
+ * First stage: F 0-1, F 1-2, B 7-9, B 13-15. */
 static void test_uneven_stages(void **state) {
   (void)state;
   const schedule_piece piece[] = {{1, 2}, {2, 4}};
@@ -101,10 +101,9 @@ static void test_uneven_stages(void **state) {
   near(pieces[1].begin, 9);
 }
 
-/* One micro-batch: F 0-1, 10 bytes 1-2, there at 3; F 3-4, B 4-5; 10 bytes 5-6, there at 7; B 7-8. Two of 30 bytes:
- * sent 1-4 and 4-7, there at 5 and 8; F 5-6, B 6-7, F 8-9, B 9-10; sent 7-10 and 10-13, there at 11 and 14; B 11-12,
- * 14-15.
- */
+/* One micro-batch: F 0-1, 10 bytes 1-2, received at 3; F 3-4, B 4-5; 10 bytes 5-6, received at 7; B 7-8. Two of 30
+ * bytes: sent 1-4 and 4-7, received at 5 and 8; F 5-6, B 6-7, F 8-9, B 9-10; sent 7-10 and 10-13, received at 11 and
+ * 14; B 11-12, 14-15. */
 static void test_messages(void **state) {
   (void)state;
   const schedule_piece piece[] = {{1, 1}, {1, 1}};
@@ -114,8 +113,8 @@ static void test_messages(void **state) {
   near(play(2, 1, 2, piece, 2, large), 15);
 }
 
-/* A parameter of the first stage goes to the second, 0-9, and what the first pass gives behind it, 9-10: there at 11. F
- * 11-12, B 12-13; what that gives, 13-14, is there at 15, and the parameter's gradient, 14-23, at 24. */
+/* A parameter of the first stage is sent to the second, 0-9, followed by the first pass's result, 9-10, received at
+ * 11. F 11-12, B 12-13; its result, 13-14, is received at 15, and the parameter's gradient, 14-23, at 24. */
 static void test_shared_parameter(void **state) {
   (void)state;
   const schedule_piece piece[] = {{1, 1}, {1, 1}};
@@ -129,8 +128,8 @@ static void test_shared_parameter(void **state) {
   near(pieces[1].arrived, 0);
 }
 
-/* Sums have the second stage's link for 5 s from its backward pass on, which ends at 5: what that sends for 2 s takes
- * 4, and is there at 10; for 20 s it takes 25, and is there at 31. They wait for it in turn. */
+/* Sums occupy the second stage's link for 5 s from the end of its backward pass at 5: its message of 2 s takes 4 and
+ * arrives at 10; one of 20 s takes 25 and arrives at 31. They share the link. */
 static void test_sums(void **state) {
   (void)state;
   const schedule_piece piece[] = {{1, 1}, {1, 1}};
@@ -155,7 +154,7 @@ static void test_sums(void **state) {
   }
 }
 
-/* Two stages of a node, and two of another one: 0 to 1 and 2 to 3 by the near link, 1 to 2 by the far one. */
+/* Two nodes with two stages each: 0 to 1 and 2 to 3 use the near link, 1 to 2 the far one. */
 static void test_nodes(void **state) {
   (void)state;
   const schedule_piece piece[] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}};
@@ -176,7 +175,7 @@ static void test_nodes(void **state) {
   near(seconds, 8 + 2 * (1 + 2 + 1));
 }
 
-/* A warm-up as long as there are stages behind; then forward and backward in turn. */
+/* A warm-up pass per following stage, then alternating forward and backward passes. */
 static void test_order(void **state) {
   (void)state;
   const schedule_step step = {.stages = 3, .interleave = 1, .micro_batches = 4};
@@ -191,7 +190,7 @@ static void test_order(void **state) {
   }
 }
 
-/* The order that ranks are cut in. */
+/* The same order as for cutting ranks. */
 static void test_order_of_trainings(void **state) {
   (void)state;
   for (int p = 1; p <= 5; p++)

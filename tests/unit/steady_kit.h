@@ -1,4 +1,4 @@
-/* Steps of ranks that train together, and whether they allocate. */
+/* Training steps of several ranks, with a check that they do not allocate. */
 #ifndef STEADY_KIT_H
 #define STEADY_KIT_H
 
@@ -54,10 +54,10 @@ enum { STEADY_BY_CLADE = 5, STEADY_BY_CARRIER = 2 };
 typedef struct steady_rank {
   clade_comm *comm;
   clade_device *device;
-  void (*gate)(struct steady_rank *); /* waits until all ranks are there */
+  void (*gate)(struct steady_rank *); /* waits for all ranks */
 } steady_rank;
 
-/* Several buckets, of which some are exchanged whole. */
+/* Several buckets, some of which are exchanged whole. */
 static inline clade_status steady_build(const steady_rank *r, const steady_case *how, clade_graph *g) {
   enum { SIDE = 100 };
   clade_val loss = clade_input(g, "x", CLADE_F32, CLADE_SCALAR);
@@ -82,7 +82,7 @@ static inline bool steady_steps(clade_run *run, int n) {
   return true;
 }
 
-/* Whether nothing is allocated after the second step; of ranks in one process, by any of them. */
+/* True if nothing is allocated after the second step, by any rank of the process. */
 static inline bool steady_train(steady_rank *r, const steady_case *how) {
   enum { STEPS = 20 };
   clade_graph *g;

@@ -1,4 +1,4 @@
-/* Graphs that are drawn: parts give what the whole gives. `tensor_graphs 200 [first]`: so many of them. */
+/* Random graphs computed in slices give the results of the whole. `tensor_graphs 200 [first]` sets their number. */
 #include "tensor_kit.h"
 
 enum { POOL = 6, LONGEST = 400 };
@@ -49,7 +49,7 @@ static clade_val keep(drawing *d, clade_val v) {
   return v;
 }
 
-/* ---- what may follow ---- */
+/* ---- generators ---- */
 static clade_val linear(drawing *d, clade_val x) {
   char text[32];
   return clade_nn_linear(d->m->g, name(d, text), x, .out = 2 + below(d, 9), .no_bias = below(d, 3) == 0);
@@ -66,7 +66,7 @@ static clade_val unary(drawing *d, clade_val x) {
   }
 }
 
-/* With a parameter that has some of its axes, or with another value that has all. */
+/* With a parameter over some of its axes, or another value over all. */
 static clade_val binary(drawing *d, clade_val x) {
   clade_graph *g = d->m->g;
   const clade_shape s = shape_of(d, x);
@@ -138,7 +138,7 @@ static clade_val reduced(drawing *d, clade_val x) {
   }
 }
 
-/* x times itself, or a weight, over all but the last two axes. */
+/* x times itself or a weight, batched over all but the last two axes. */
 static clade_val product(drawing *d, clade_val x) {
   clade_graph *g = d->m->g;
   const clade_shape s = shape_of(d, x);
@@ -177,7 +177,7 @@ static clade_val picked(drawing *d, clade_val x) {
   const clade_shape s = shape_of(d, x);
   const int at = below(d, s.rank);
   int32_t ids[6];
-  for (int i = 0; i < 6; i++) ids[i] = below(d, (int)s.dim[at] + 1); /* the last one names no row */
+  for (int i = 0; i < 6; i++) ids[i] = below(d, (int)s.dim[at] + 1); /* the last one is out of range */
   return clade_gather(g, x, clade_constant(g, CLADE_I32, CLADE_SHAPE(6), ids), .axis = at);
 }
 
@@ -225,7 +225,7 @@ static void draw(tk_model *m) {
   OK(clade_graph_status(g));
 }
 
-/* Whether its axes can be split as it asks. */
+/* Whether the requested axes can be split. */
 static bool can_be_split(int number, int ranks, bool dear) {
   const tk_options o = {.ranks = ranks, .number = number, .marks = true, .dear = dear};
   clade_comm *comms[TK_MOST];
@@ -256,7 +256,7 @@ static void graphs(void **state) {
     tk_compare(*state, draw, &o, NULL, &own);
     parts += own > 0;
   }
-  assert_true(parts > how_many / 4); /* or nothing was tested */
+  assert_true(parts > how_many / 4); /* otherwise nothing was tested */
 }
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-/* Convolutional networks of which several ranks compute parts: residual blocks, plain ones, depthwise ones. */
+/* Convolutional networks computed in slices by several ranks: residual, plain and depthwise. */
 #include "tensor_kit.h"
 
 enum { SAMPLES = 4, SIDE = 8, CLASSES = 7 };

@@ -1,4 +1,4 @@
-/* A model on one rank beside the same model on several that compute parts of it, from the same initial values. */
+/* A model on one rank against the same model computed in slices by several, from the same initial values. */
 #ifndef TENSOR_KIT_H
 #define TENSOR_KIT_H
 
@@ -15,13 +15,13 @@
 
 enum { TK_MOST = 4, TK_FEEDS = 8, TK_NAMES = 160 };
 
-/* ---- what models are given: numbers that hang on the name and the place alone ---- */
+/* ---- models; inputs depend on name and position only ---- */
 typedef struct tk_model {
   clade_graph *g;
   clade_feed feed[TK_FEEDS];
   void *data[TK_FEEDS];
   int n;
-  int number; /* of a model that is drawn */
+  int number; /* of a random model */
   bool marks;
 } tk_model;
 typedef void tk_build(tk_model *m); /* to an output "loss" */
@@ -64,15 +64,15 @@ static inline clade_val tk_numbers(tk_model *m, const char *name, clade_shape sh
 typedef struct tk_options {
   int ranks, steps;
   double lr, clip_norm, loss_scale;
-  bool dear;          /* what moves: nothing is split unless it is asked for */
-  bool link;          /* round numbers of a link, and a slow device */
-  bool plain;         /* no gradients, no training */
-  const char *expect; /* what `explain` has to tell; NULL: anything */
-  int moves;          /* how many lines it has to tell of moves; 0: any */
+  bool dear;          /* expensive communication: splits only on request */
+  bool link;          /* default link, and a slow device */
+  bool plain;         /* without gradients and training */
+  const char *expect; /* expected text in `explain`; NULL: any */
+  int moves;          /* expected number of lines about communication; 0: any */
   int number;
-  bool marks; /* models that are drawn ask for axes to be split */
+  bool marks; /* random models request axes to be split */
   uint64_t memory;
-  double first, last, gradients; /* bounds; 0: 1e-5, 1e-3, 1e-4 */
+  double first, last, gradients; /* tolerances; 0: 1e-5, 1e-3, 1e-4 */
 } tk_options;
 
 typedef struct tk_tensor {
@@ -86,7 +86,7 @@ typedef struct tk_outcome {
   int n;
   tk_tensor gradient[TK_NAMES], start[TK_NAMES], end[TK_NAMES];
   uint64_t sent;
-  int parts; /* variables that are parts */
+  int parts; /* number of sliced variables */
 } tk_outcome;
 
 typedef struct tk_rank {
@@ -94,7 +94,7 @@ typedef struct tk_rank {
   clade_device *device;
   tk_build *build;
   const tk_options *o;
-  const tk_outcome *one; /* NULL: this is the one */
+  const tk_outcome *one; /* NULL: this is the reference rank */
   tk_outcome out;
   pthread_t thread;
   char failure[2048];
@@ -117,7 +117,7 @@ typedef struct tk_rank {
     }                                                                                                       \
   } while (0)
 
-/* The rows of a whole tensor that a variable is a part of; NULL: all of it. */
+/* The variable's slice of a whole tensor; NULL: it is not sliced. */
 static inline float *tk_part(const clade__port *port, const clade_shape *shape, const float *whole) {
   int64_t n = 1, inner = 1, outer = 1;
   for (int i = 0; i < shape->rank; i++) n *= shape->dim[i];
@@ -144,7 +144,7 @@ static inline int64_t tk_count(const clade_type *type) {
   return n;
 }
 
-/* The model's part; `explain` to be freed. */
+/* This rank's part of the model; the caller frees `explain`. */
 static inline clade_status tk_graph(tk_rank *r, tk_model *m, clade_graph **out, clade__text *explain) {
   const clade__tensor_how cheap = {.comm = r->comm, .link_seconds = 1e-15, .per_byte = 1e-18, .flops = 1e9};
   const clade__tensor_how dear = {.comm = r->comm, .link_seconds = 1e3, .per_byte = 1, .flops = 1e15};
@@ -179,7 +179,7 @@ static inline bool tk_is_float(const clade_graph *g, const clade__port *port) {
   return clade__type(g, port->value)->dtype == CLADE_F32 && strncmp(port->name, "optimizer.", 10) != 0;
 }
 
-/* Values of the one rank's beginning, or keeps them, where this is it. */
+/* Sets the reference rank's initial values, or stores them if this is it. */
 static inline clade_status tk_begin(tk_rank *r, const clade_graph *g, clade_vars *vars) {
   for (size_t i = 0; i < g->variables.count; i++) {
     const clade__port *port = &g->variables.at[i];
@@ -213,7 +213,7 @@ static inline bool tk_near(const float *have, const float *want, const float *wh
   return sqrt(off) <= bound * sqrt(norm) + 1e-7;
 }
 
-/* The loss, and gradients beside the one rank's. */
+/* Compares the loss and gradients with the reference. */
 static inline void tk_derive(tk_rank *r) {
   tk_model m = {0};
   clade_graph *g = NULL;
@@ -296,7 +296,7 @@ done:
   clade__text_free(&explain);
 }
 
-/* Variables at the end, running statistics among them. */
+/* Compares variables at the end, including running statistics. */
 static inline clade_status tk_end(tk_rank *r, const clade_graph *g, clade_vars *vars) {
   int n = 0;
   for (size_t i = 0; i < g->variables.count; i++) {
@@ -319,7 +319,7 @@ static inline clade_status tk_end(tk_rank *r, const clade_graph *g, clade_vars *
   return CLADE_OK;
 }
 
-/* Steps of training; the last loss. */
+/* Training steps; returns the last loss. */
 static inline void tk_train(tk_rank *r) {
   tk_model m = {0};
   clade_graph *g = NULL;
@@ -362,7 +362,7 @@ static inline void tk_outcome_free(tk_outcome *o) {
   for (int i = 0; i < TK_NAMES; i++) free(o->gradient[i].v), free(o->start[i].v), free(o->end[i].v);
 }
 
-/* The first rank's outcome; others' are compared with one rank's all the same. */
+/* Returns the first rank's outcome; all ranks are compared with the reference. */
 static inline void tk_compare(clade_device *device, tk_build *build, const tk_options *o, uint64_t *sent, int *parts) {
   static tk_rank one, all[TK_MOST];
   clade_comm *comms[TK_MOST];

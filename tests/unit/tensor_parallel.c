@@ -1,5 +1,4 @@
-/* Models of which several ranks compute parts, beside one rank that computes all of them: losses, gradients, training,
- * and what moves. */
+/* Models computed in slices by several ranks, against one rank: losses, gradients, training, and communication. */
 #include "tensor_kit.h"
 
 /* ---- models ---- */
@@ -33,7 +32,7 @@ static void perceptron(void **state) {
   }
 }
 
-/* One sum forward and one backward. */
+/* One all-reduce forward and one backward. */
 static void sums_of_feed_forward(void **state) {
   uint64_t sent = 0;
   int parts;
@@ -46,7 +45,7 @@ static void sums_of_feed_forward(void **state) {
                            .moves = 2},
              &sent, &parts);
   assert_int_equal(parts, 3);
-  assert_int_equal(sent, 2 * 64 * 64 * sizeof(float)); /* a rank of two sends each sum once */
+  assert_int_equal(sent, 2 * 64 * 64 * sizeof(float)); /* with two ranks, each sends every sum once */
 }
 
 /* ---- memory ---- */
@@ -58,7 +57,7 @@ static void memory(void **state) {
   assert_true(parts >= 3);
 }
 
-/* ---- an op of a user's: y = a w + b of a row ---- */
+/* ---- a user's op: y = a w + b for a row ---- */
 static const char row_source[] =
     "KERNEL(test_row)(ARG(float, a), ARG(float, w), ARG(float, b), ARG(float, y), const index_t k, const index_t n) {\n"
     "  USE(float, a); USE(float, w); USE(float, b); USE(float, y);\n"
@@ -142,7 +141,7 @@ static void own_ops(void **state) {
   assert_int_equal(parts, 1);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static void no_such_axis(tk_model *m) { clade_graph_split(m->g, tk_floats(m, "x", CLADE_SHAPE(4, 5)), 2); }
 static void too_short(tk_model *m) {
   const clade_val y = clade_nn_linear(m->g, "fc", tk_floats(m, "x", CLADE_SHAPE(4, 5)), .out = 1);

@@ -1,11 +1,11 @@
-/* Transformers of which several ranks compute parts: heads, hidden values and the vocabulary are split, where it is
- * asked for also the residual stream's sequence; dropout; shares of a batch. */
+/* Transformers computed in slices: heads, hidden units and vocabulary are split and, on request, the residual
+ * stream's sequence; with dropout and shares of a batch. */
 #include "tensor_kit.h"
 
 /* ---- a transformer: tokens [batch, time] ---- */
 typedef struct shape {
   int batch, time, width, heads, vocabulary, layers;
-  bool tied, sequence; /* sequence: time goes first, and the residual stream is split along it */
+  bool tied, sequence; /* sequence: time is the first axis, and the residual stream is split along it */
   float dropout;
 } shape;
 
@@ -27,7 +27,7 @@ static clade_val dropped(tk_model *m, const shape *s, const char *layer, const c
   return s->dropout > 0 ? clade_nn_dropout(m->g, name, x, .p = s->dropout) : x;
 }
 
-/* [batch, time, width] to [batch, heads, time, width / heads]; with time first of [time, batch, width]. */
+/* [batch, time, width] to [batch, heads, time, width / heads]; from [time, batch, width] if time is first. */
 static clade_val by_heads(tk_model *m, const shape *s, clade_val x) {
   const int each = s->width / s->heads;
   x = clade_reshape(m->g, x,

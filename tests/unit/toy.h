@@ -1,4 +1,4 @@
-/* Small ops for the tests of graphs and passes: they need none of Clade's. */
+/* Small ops for the tests of graphs and passes, independent of Clade's. */
 #ifndef TOY_H
 #define TOY_H
 
@@ -12,7 +12,7 @@
 
 #include "ir/ir.h"
 
-/* One to three operands of one type; the result has it too. */
+/* One to three operands of the same type as the result. */
 static inline clade_status toy_same(clade_node *n) {
   for (int i = 1; i < n->n_in; i++)
     if (!clade_type_equal(&n->in[0], &n->in[i])) return CLADE_FAIL(BAD_SHAPE, "operand %d is not like operand 0", i);
@@ -37,7 +37,7 @@ static const clade_attr toy_attr_table[] = {{"flag", CLADE_ATTR_BOOL, offsetof(t
                                             {"shape", CLADE_ATTR_SHAPE, offsetof(toy_attrs, shape), 1},
                                             {"bytes", CLADE_ATTR_BYTES, offsetof(toy_attrs, bytes), 4},
                                             {0}};
-/* To the shape in its attributes. */
+/* Result of the shape in its attributes. */
 static inline clade_status toy_to(clade_node *n) {
   const toy_attrs *a = n->attrs;
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
@@ -74,7 +74,7 @@ static inline clade_graph *new_graph(void) {
   return g;
 }
 
-/* The graph's first error is `status`, and its message holds `part`; the graph is released. */
+/* Checks the graph's sticky error: status and part of the message; releases the graph. */
 static inline void assert_refused(clade_graph *g, clade_status status, const char *part) {
   if (g->status != status || !strstr(clade_graph_message(g), part))
     fail_msg("\"%s\" (%s) instead of \"%s\" (%s)", clade_graph_message(g), clade_status_name(g->status), part,

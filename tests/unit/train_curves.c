@@ -1,6 +1,6 @@
-/* Loss curves against an independent reference in double (train_net.h, train_kit.h): an MLP and LeNet-5 with SGD, Adam
- * and AdamW. Running freely for 20 steps; then 100 steps, each restarted from the reference's weights and moments, of
- * those where no element lies so near to a kink of relu or of a maximum that f32 may take the other branch. */
+/* Loss curves against an independent reference in double (train_net.h, train_kit.h): an MLP and LeNet-5 with SGD,
+ * Adam and AdamW. 20 free-running steps; then 100 steps, each restarted from the reference's weights and moments,
+ * excluding those where an element is so close to a kink of ReLU or a maximum that f32 may take the other branch. */
 #include "train_net.h"
 
 enum { FREE = 20, RESTARTED = 100, MOST = 3 * RESTARTED };
@@ -20,11 +20,10 @@ typedef struct trial {
   int pixels;
   float *x;
   int32_t label[64];
-  double loss_error, gradient_error; /* the largest of all restarted steps */
+  double loss_error, gradient_error; /* maximum over all restarted steps */
 } trial;
 
-/* Images of ten patterns under noise. A quarter of them has any label: where all is learnt there are no gradients left
- * to be compared. */
+/* Noisy images of ten patterns. A quarter has random labels, so that gradients do not vanish. */
 static void draw_batch(trial *t, uint64_t step) {
   for (int b = 0; b < t->n->batch; b++) {
     int shown = (int)(clade__uniform(21, step, (uint64_t)b) * NET_CLASSES);
@@ -50,7 +49,7 @@ static double run_step(trial *t, clade_ticket *ticket) {
   return (double)loss;
 }
 
-/* ---- running freely ---- */
+/* ---- free-running ---- */
 static void run_freely(trial *t) {
   clade_ticket ticket;
   for (int i = 0; i < t->n->n_tensors; i++)
@@ -67,7 +66,7 @@ static void run_freely(trial *t) {
 /* ---- restarted ---- */
 static void put_state(trial *t, const char *kind, const char *parameter, int64_t n, double *v) {
   char name[80];
-  for (int64_t i = 0; i < n; i++) v[i] = (double)(float)v[i]; /* both go on from the same */
+  for (int64_t i = 0; i < n; i++) v[i] = (double)(float)v[i]; /* both continue from the same values */
   if (kind) vars_put(t->vars, *kind ? state_name(name, kind, parameter) : parameter, n, v);
 }
 

@@ -1,5 +1,5 @@
-/* clade_train on several devices of this process: the bits of one graph that holds all shares, threads, what one
- * device's failure is to the others, stopping and resuming. Tiny sets and models; all devices are the same one. */
+/* clade_train on several devices of one process: the same bits as one graph with all shares, threads, failures of
+ * one device, stopping and resuming. Tiny sets and models; all devices are the same one. */
 #include <math.h>
 #include <time.h>
 
@@ -11,8 +11,8 @@
 
 enum { IMAGES = 32, CLASSES = 4, VALUES = 8, BATCH = 8, EPOCHS = 2, HIDDEN = 6, MOST = 4 };
 
-/* ---- a set and a model ---- */
-static int bad = -1; /* the image that holds a NaN; -1: none */
+/* ---- dataset and model ---- */
+static int bad = -1; /* the image with a NaN; -1: none */
 
 static clade_status get(void *user, int64_t index, float *x, int32_t *label) {
   (void)user;
@@ -30,9 +30,9 @@ static clade_dataset *set_new(int64_t count) {
   return set;
 }
 
-static atomic_int inside, entered; /* the model */
+static atomic_int inside, entered; /* in the model function */
 static atomic_bool together;
-static int refused_rows = -1; /* of a batch that the model makes nothing of */
+static int refused_rows = -1; /* batch size for which the model fails */
 
 static clade_val model(clade_graph *g, clade_val x, int classes, void *user) {
   clade_type type;
@@ -65,7 +65,7 @@ static void observe(void *user, const clade_train_event *e) {
 
 static clade_device *device;
 static clade_train_result done;
-static clade_vars *trained; /* by the last one */
+static clade_vars *trained; /* by the last training */
 static clade_status train_on(int n, clade_trainer t) {
   clade_device *devices[MOST + 1];
   pthread_t self = pthread_self();
@@ -93,7 +93,7 @@ static clade_status train_on(int n, clade_trainer t) {
 }
 #define TRAIN_ON(n, ...) train_on(n, (clade_trainer){__VA_ARGS__})
 
-/* ---- beside one graph that holds all shares ---- */
+/* ---- against one graph with all shares ---- */
 static clade_val share(clade_graph *g, int i, int rows) {
   char x[8], y[8];
   snprintf(x, sizeof x, "x%d", i);
@@ -177,7 +177,7 @@ static void test_bits(void **state) {
   }
 }
 
-/* The optimizer's state on two devices, and statistics of both. */
+/* Optimizer state on two devices, and synchronized statistics. */
 static void test_of_ranks(void **state) {
   char sha[65];
   (void)state;
@@ -191,7 +191,7 @@ static void test_of_ranks(void **state) {
   assert_string_not_equal(done.weights_sha256, sha);
 }
 
-/* ---- parts by speed ---- */
+/* ---- shares by speed ---- */
 static void check_shares(int n, const double *speed, int batch, const double *expected) {
   double shares[MOST], speeds[MOST];
   memcpy(speeds, speed, sizeof speeds);
@@ -213,7 +213,7 @@ static void test_shares(void **state) {
                {2, 64, {3.1, 1}, {12, 4}},
                {2, 64, {1000, 1}, {15, 1}},
                {4, 64, {1000, 1, 1, 1}, {29, 1, 1, 1}},
-               {3, 8, {1, 1.02, 1.01}, {3, 3, 2}}, /* rows */
+               {3, 8, {1, 1.02, 1.01}, {3, 3, 2}}, /* rounding to rows */
                {3, 3, {1, 5, 100}, {1, 1, 1}},
                {1, 7, {5}, {7}}};
   (void)state;
@@ -221,7 +221,7 @@ static void test_shares(void **state) {
     check_shares(cases[i].n, cases[i].speed, cases[i].batch, cases[i].shares);
 }
 
-/* Measuring leaves nothing behind, and what goes on keeps the parts. */
+/* Measuring has no side effects, and a resumed training keeps the shares. */
 static void test_split_by_speed(void **state) {
   double same[MOST];
   int first[MOST];
@@ -274,7 +274,7 @@ static void test_failures(void **state) {
   assert_null(trained);
 }
 
-/* Whichever device has the image. */
+/* On whichever device the image is. */
 static void test_images_that_are_not_finite(void **state) {
   int of_second = 0;
   (void)state;
@@ -289,7 +289,7 @@ static void test_images_that_are_not_finite(void **state) {
 }
 
 /* ---- stopping and resuming ---- */
-/* What the second device's step is compiled with, as the checkpoint has it. */
+/* The choices for the second device's step in the checkpoint. */
 static json_type choices_of_second(const char *path) {
   clade_checkpoint *checkpoint;
   OK(clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &checkpoint));
@@ -311,7 +311,7 @@ static void test_resume(void **state) {
   OK(TRAIN_ON(2, .split = (double[]){5, 3}, .checkpoint_dir = io_path("run")));
   stop_at = 0;
   assert_true(done.stopped);
-  assert_int_equal(choices_of_second(io_path("run")), JSON_STRING); /* of other rows */
+  assert_int_equal(choices_of_second(io_path("run")), JSON_STRING); /* of different batch sizes */
   assert_in_range(done.steps, 3, EPOCHS * IMAGES / BATCH - 1);
   OK(TRAIN_ON(2, .split = (double[]){5, 3}, .checkpoint_dir = io_path("run"), .resume = true));
   assert_string_equal(done.weights_sha256, sha);

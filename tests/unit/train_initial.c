@@ -1,4 +1,4 @@
-/* Initial values: orthogonal matrices of all proportions, He's and Glorot's numbers, and layers that take them. */
+/* Initial values: orthogonal matrices of all proportions, He and Glorot initialization, and layers that use them. */
 #include "train_kit.h"
 
 static clade_vars *vars_of(clade_graph *g, clade_device *device, uint64_t seed) {
@@ -9,7 +9,7 @@ static clade_vars *vars_of(clade_graph *g, clade_device *device, uint64_t seed) 
   return vars;
 }
 
-/* Of the rows, or of the columns where they are fewer, all pairs. */
+/* All pairs of rows, or of columns if there are fewer. */
 static void assert_orthonormal(clade_vars *vars, const char *name, int rows, int columns, double gain) {
   double *w = malloc(sizeof *w * (size_t)(rows * columns));
   assert_non_null(w);
@@ -49,7 +49,7 @@ static void test_orthogonal(void **state) {
   OK(clade_vars_get(again, "square", two, sizeof two));
   assert_memory_equal(one, two, sizeof one);
   OK(clade_vars_get(again, "twin", two, sizeof two));
-  assert_memory_not_equal(one, two, sizeof one); /* keyed by the name */
+  assert_memory_not_equal(one, two, sizeof one); /* depends on the name */
   clade_vars_release(vars);
   clade_vars_release(again);
 }
@@ -64,7 +64,7 @@ static void assert_spread(clade_vars *vars, const char *name, double deviation, 
     square += w[i] * w[i] / N;
     assert_true(fabs(w[i]) <= bound);
   }
-  assert_true(fabs(mean) < 5 * deviation / sqrt(N)); /* five times what chance makes of it */
+  assert_true(fabs(mean) < 5 * deviation / sqrt(N)); /* five standard errors */
   assert_true(fabs(sqrt(square) / deviation - 1) < 5 / sqrt(2 * N));
 }
 

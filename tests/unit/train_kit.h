@@ -1,4 +1,4 @@
-/* Optimizers in double, written from their definitions, for the tests of training. */
+/* Optimizers in double by their definitions, for the training tests. */
 #ifndef TRAIN_KIT_H
 #define TRAIN_KIT_H
 
@@ -15,7 +15,7 @@ typedef struct ref_optimizer {
   double clip_value, clip_norm, ema;
 } ref_optimizer;
 
-typedef struct ref_tensor { /* a parameter and what belongs to it */
+typedef struct ref_tensor { /* a parameter with its state */
   char name[32];
   clade_shape shape;
   int64_t n;
@@ -76,7 +76,7 @@ static inline void ref_element(const ref_optimizer *o, double lr, double decay, 
   }
 }
 
-/* `factor`: the schedule's; changes the gradients where they are clipped. */
+/* `factor`: of the schedule; gradients are clipped in place. */
 static inline void ref_update(const ref_optimizer *o, double factor, int64_t step, int n, ref_tensor *t) {
   ref_clip(o, n, t);
   for (int k = 0; k < n; k++) {
@@ -110,7 +110,7 @@ static inline const char *state_name(char text[80], const char *kind, const char
   return text;
 }
 
-/* Relative to the largest of all elements. */
+/* Relative to the largest element. */
 static inline void vars_near(clade_vars *vars, const char *what, const char *name, int64_t n, const double *want,
                              double bound) {
   double *have = malloc(sizeof(double) * (size_t)(n + 1)), largest = 0;

@@ -1,4 +1,4 @@
-/* clade_train: what it refuses before it trains, and what it goes on with from a checkpoint. Tiny sets and models. */
+/* clade_train: refusals before training, and resuming from checkpoints. Tiny sets and models. */
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -10,9 +10,9 @@
 
 enum { IMAGES = 32, CLASSES = 4, VALUES = 8, BATCH = 8 };
 
-/* ---- sets and models ---- */
-static float other = 0; /* what is added to the images of sets that are made from now on */
-static int bad = -1;    /* the image that holds a NaN; -1: none */
+/* ---- datasets and models ---- */
+static float other = 0; /* added to the images of sets created from now on */
+static int bad = -1;    /* the image with a NaN; -1: none */
 
 typedef struct pictures {
   float more;
@@ -60,7 +60,7 @@ static clade_val nothing(clade_graph *g, clade_val x, int classes, void *user) {
 }
 
 static char changed[1024];
-static bool resumed, fill_disk; /* fill_disk: after the first epoch no file may grow */
+static bool resumed, fill_disk; /* fill_disk: files cannot grow after the first epoch */
 static void observe(void *user, const clade_train_event *e) {
   (void)user;
   if (e->kind == CLADE_TRAIN_EPOCH && fill_disk) setrlimit(RLIMIT_FSIZE, &(struct rlimit){1, RLIM_INFINITY});
@@ -70,7 +70,7 @@ static void observe(void *user, const clade_train_event *e) {
 }
 
 static clade_train_result done;
-static clade_vars *trained; /* by the last one */
+static clade_vars *trained; /* by the last training */
 static clade_status train_as(clade_trainer t) {
   clade_vars_release(trained);
   t.size = sizeof t;
@@ -96,7 +96,7 @@ static float rate(void) {
   return lr;
 }
 
-/* ---- what is refused at once ---- */
+/* ---- immediate refusals ---- */
 static void test_logits(void **state) {
   (void)state;
   int more = 1, fewer = -2;
@@ -115,7 +115,7 @@ static void test_options(void **state) {
   REFUSED(INVALID, TRAIN(.schedule = clade_one_cycle_(NULL)), "schedule: .steps is 0");
 }
 
-/* ---- a training that begins with weights ---- */
+/* ---- training from given weights ---- */
 static clade_val narrow(clade_graph *g, clade_val x, int classes, void *user) {
   const int64_t *width = user;
   clade_val h = clade_relu(g, clade_nn_linear(g, "hidden", clade_flatten(g, x, 1), .out = *width));
@@ -134,7 +134,7 @@ static void test_weights(void **state) {
   OK(TRAIN(.model = narrow, .model_user = &large, .weights = weights, .begin_only = true, .checkpoint_dir = dir));
   assert_string_equal(done.weights_sha256, before);
   assert_int_equal(done.steps, 0);
-  /* It goes on in those shapes, for whoever builds the wide model. */
+  /* Resumes with those shapes, although the builder makes the wide model. */
   OK(TRAIN(.model = narrow, .model_user = &large, .checkpoint_dir = dir, .resume = true));
   assert_true(resumed);
   assert_string_not_equal(done.weights_sha256, before);
@@ -211,7 +211,7 @@ static void test_overwrite(void **state) {
   assert_string_equal(done.weights_sha256, sha);
   assert_int_equal(remove(io_path("kept/step-0000000004.safetensors")), 0);
   REFUSED(DUPLICATE, TRAIN(.checkpoint_dir = io_path(dir), .seed = 1), "holds checkpoints up to step 4");
-  OK(TRAIN(.checkpoint_dir = io_path(dir), .resume = true)); /* from the best, which is all that is left */
+  OK(TRAIN(.checkpoint_dir = io_path(dir), .resume = true)); /* from the best, the only one left */
   assert_true(resumed);
   assert_string_equal(done.weights_sha256, sha);
   OK(TRAIN(.checkpoint_dir = io_path(dir), .overwrite = true, .seed = 1));
@@ -259,7 +259,7 @@ static void test_what_must_not_change(void **state) {
   OK(AGAIN(.keep = 3));
 }
 
-/* ---- what a checkpoint says ---- */
+/* ---- contents of checkpoints ---- */
 static json_t *state_of(const char *dir) {
   clade_checkpoint *checkpoint;
   OK(clade_checkpoint_open(dir, CLADE_CHECKPOINT_LATEST, &checkpoint));
@@ -269,7 +269,7 @@ static json_t *state_of(const char *dir) {
   return json;
 }
 
-/* The same variables under another text, which is released. */
+/* Saves the same variables with another text, which is released. */
 static void save_state(const char *path, json_t *json) {
   clade_checkpoint_dir *dir;
   char *text;
@@ -322,7 +322,7 @@ static void test_bad_fields(void **state) {
     trained = clade_vars_retain(vars);
     save_state(dir, whole);
   }
-  OK(TRAIN(.checkpoint_dir = dir, .resume = true, .epochs = 2)); /* as it was */
+  OK(TRAIN(.checkpoint_dir = dir, .resume = true, .epochs = 2)); /* as before */
   clade_vars_release(vars);
 }
 
@@ -332,7 +332,7 @@ static void say(void *user, clade_log_level level, const char *message) {
   if (level == CLADE_LOG_WARNING) snprintf(warned, sizeof warned, "%s", message);
 }
 
-/* What versions before fingerprints wrote goes on, and the rate that only its variable tells is compared. */
+/* Checkpoints from before fingerprints are accepted; the rate, stored in its variable only, is compared. */
 static void test_older_checkpoint(void **state) {
   (void)state;
   static const char *const later[] = {"fingerprint", "optimizer_numbers", "ema"};

@@ -1,5 +1,5 @@
-/* What clade_minimize adds besides the rules: schedules on the device, gradients of several batches, a rule of one's
- * own, rates set by hand, parameters in halves, what stays as it is. */
+/* clade_minimize besides the rules: schedules on the device, accumulated gradients, users' rules, manual rates,
+ * half-precision parameters, and unchanged variables. */
 #include "train_kit.h"
 
 #include "train/optim.h"
@@ -56,7 +56,7 @@ static void assert_factor(clade_schedule s, int64_t step, double want) {
   if (!(fabs(have - want) <= 1e-12)) fail_msg("step %d: %.15g instead of %.15g", (int)step, have, want);
 }
 
-/* Values that anybody can compute. */
+/* Values that are easy to compute. */
 static void test_factors(void **state) {
   (void)state;
   assert_true(clade_schedule_at(NULL, 3) == 1);
@@ -80,7 +80,7 @@ static void test_factors(void **state) {
   assert_factor(clade_one_cycle(.steps = 100), 100, 4e-6);
 }
 
-/* ---- a linear model, y = x W' + b by mean squares ---- */
+/* ---- a linear model, y = x W' + b with mean squared error ---- */
 enum { IN = 5, OUT = 3, PART = 4, PARTS = 3, ROUNDS = 3 };
 
 static clade_val model(clade_graph *g, int batch) {
@@ -108,7 +108,7 @@ typedef struct session {
   clade_run *run;
 } session;
 
-/* vars NULL: its own ones. */
+/* vars NULL: creates its own. */
 static session open_session(clade_graph *g, clade_device *device, clade_vars *vars) {
   session s = {.func = compiled(g, device)};
   s.vars = clade_vars_retain(vars);
@@ -144,7 +144,7 @@ static void test_accumulate(void **state) {
     draw_batch(round, x, y);
     feed(once.run, PARTS * PART, x, y);
     for (int i = 0; i < PARTS; i++) feed(sum.run, PART, x + i * PART * IN, y + i * PART * OUT);
-    OK(clade_wait(sum.run, 0)); /* the other one's turn */
+    OK(clade_wait(sum.run, 0)); /* let the other run take its turn */
     OK(clade_vars_get(sum.vars, "optimizer.count", &count, sizeof count));
     assert_int_equal(count, PARTS);
     OK(clade_execute(update.run, 0, NULL, NULL));
@@ -157,7 +157,7 @@ static void test_accumulate(void **state) {
   close_session(&once), close_session(&sum), close_session(&update);
 }
 
-/* ---- shares of a batch on two devices: gradients come to where the parameters are ---- */
+/* ---- shares of a batch on two devices: gradients are summed on the parameters' device ---- */
 static clade_val share(clade_graph *g, int index, int device) {
   char x[16], y[16];
   clade_graph_share(g, index);
@@ -206,8 +206,8 @@ static void test_shares(void **state) {
   clade_device_release(part[1]);
 }
 
-/* ---- rules of others ---- */
-/* p -= lr sign(m), m = number[0] m + g: elementwise nodes alone. */
+/* ---- users' rules ---- */
+/* p -= lr sign(m), m = number[0] m + g, with elementwise nodes only. */
 static clade_status sign_update(const clade_update *u) {
   clade_graph *g = u->graph;
   for (int i = 0; i < u->n; i++) {
@@ -238,7 +238,8 @@ static void test_own_rule(void **state) {
   close_session(&s);
 }
 
-/* ---- the rate is a variable; what the loss does not reach stays; integers and others' variables too ---- */
+/* ---- the rate as a variable; variables that the loss does not depend on, integers, and others' variables stay
+ * unchanged ---- */
 static void test_untouched(void **state) {
   clade_graph *g = graph_new();
   float p[2], q[2];
@@ -251,7 +252,7 @@ static void test_untouched(void **state) {
   clade_val loss = clade_sum(g, clade_add(g, clade_mul(g, v, plain), clade_stop_gradient(g, unused)));
   OK(clade_minimize(g, loss, .optimizer = clade_adamw(.lr = 1, .weight_decay = 0.5), .decay_all = true));
   session s = open_session(g, *state, NULL);
-  assert_int_equal(clade_vars_count(s.vars), 4 + 2 + 2); /* the graph's, step and rate, two moments of one of them */
+  assert_int_equal(clade_vars_count(s.vars), 4 + 2 + 2); /* the graph's, step and rate, two moments of one parameter */
   OK(clade_vars_set(s.vars, "optimizer.lr", &half, sizeof half));
   OK(clade_execute(s.run, 0, NULL, NULL));
   OK(clade_wait(s.run, 0));
@@ -264,7 +265,7 @@ static void test_untouched(void **state) {
   close_session(&s);
 }
 
-/* Parameters of two types: moments are f32 all the same. */
+/* Parameters of two types: moments are always f32. */
 static void test_halves(void **state) {
   clade_graph *g = graph_new();
   uint16_t half;
@@ -278,7 +279,7 @@ static void test_halves(void **state) {
   OK(clade_execute(s.run, 0, NULL, NULL));
   OK(clade_wait(s.run, 0));
   OK(clade_vars_get(s.vars, "b", &p, sizeof p));
-  assert_true(fabsf(p - 0.75f) < 1e-6f); /* four gradients of 1 have the norm 2 */
+  assert_true(fabsf(p - 0.75f) < 1e-6f); /* four gradients of 1 have norm 2 */
   uint16_t all[3];
   OK(clade_vars_get(s.vars, "a", all, sizeof all));
   OK(clade_convert(CLADE_BF16, &half, CLADE_F32, &p, 1));
@@ -288,7 +289,7 @@ static void test_halves(void **state) {
   close_session(&s);
 }
 
-/* Everything of the update happens in the variables' memory. */
+/* The update is done in the variables' memory. */
 static void test_in_place(void **state) {
   clade_graph *g = graph_new();
   char *steps;

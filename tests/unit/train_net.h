@@ -1,4 +1,4 @@
-/* Small networks in double, forward and backward, written from their definitions: what training is compared with. */
+/* Small networks in double, forward and backward, by their definitions: the reference for training. */
 #ifndef TRAIN_NET_H
 #define TRAIN_NET_H
 
@@ -7,12 +7,12 @@
 typedef enum net_kind { NET_LINEAR, NET_CONV, NET_POOL } net_kind;
 typedef struct net_layer {
   net_kind kind;
-  const char *name; /* of its parameters; NULL: none */
+  const char *name; /* prefix of its parameters; NULL: none */
   int out, kernel, pad;
-  bool relu; /* after it */
-  /* sizes of what goes in and comes out, of one image */
+  bool relu; /* follows the layer */
+  /* input and output sizes per image */
   int in_c, in_h, in_w, out_c, out_h, out_w;
-  double *y, *dy; /* after relu; by its result before relu */
+  double *y, *dy; /* after ReLU; gradient of the result before ReLU */
 } net_layer;
 
 enum { NET_LAYERS = 8, NET_TENSORS = 2 * NET_LAYERS, NET_CLASSES = 10 };
@@ -22,7 +22,7 @@ typedef struct net {
   ref_tensor tensor[NET_TENSORS]; /* weight and bias of each layer that has them, in order */
   double *x;
   int *label;
-  bool near_kink; /* some element of the last pass lies where f32 may take the other branch */
+  bool near_kink; /* an element of the last pass is so close to a kink that f32 may take the other branch */
 } net;
 
 static const double kink = 4e-6;
@@ -63,7 +63,7 @@ static inline void net_free(net *n) {
   free(n->x), free(n->label);
 }
 
-/* The same layers as nodes. */
+/* Builds the same layers as nodes. */
 static inline clade_val net_build(const net *n, clade_graph *g, clade_val x) {
   for (int i = 0; i < n->n_layers; i++) {
     const net_layer *l = &n->layer[i];
@@ -76,7 +76,7 @@ static inline clade_val net_build(const net *n, clade_graph *g, clade_val x) {
   return x;
 }
 
-/* ---- convolution: a linear layer is one whose window is the whole image ---- */
+/* ---- convolution; a linear layer is one with a window of the whole image ---- */
 typedef struct net_window {
   int k_h, k_w, pad;
 } net_window;
@@ -100,7 +100,7 @@ static inline void net_multiply(const net_layer *l, const double *x, const doubl
   }
 }
 
-/* Where the largest of a pool's window is. */
+/* Position of a window's maximum. */
 static inline int net_largest(net *n, const net_layer *l, const double *x, int c, int r, int s) {
   int best = -1;
   double scale = 0, second = -INFINITY;
@@ -115,7 +115,7 @@ static inline int net_largest(net *n, const net_layer *l, const double *x, int c
         second = fmax(second, x[at]);
       }
     }
-  n->near_kink |= x[best] > 0 && x[best] - second < kink * scale; /* of zeros no derivative goes on */
+  n->near_kink |= x[best] > 0 && x[best] - second < kink * scale; /* zeros pass no gradient on */
   return best;
 }
 
@@ -146,7 +146,7 @@ static inline void net_layer_forward(net *n, net_layer *l, const double *x, cons
   if (l->relu) net_relu(n, l);
 }
 
-/* The mean cross-entropy of softmax, and its derivative by the last layer's result. */
+/* Mean softmax cross-entropy, and its gradient by the last layer's result. */
 static inline double net_loss(net *n) {
   net_layer *last = &n->layer[n->n_layers - 1];
   double loss = 0;
@@ -179,7 +179,7 @@ static inline void net_layer_backward(net *n, const net_layer *l, const double *
   }
 }
 
-/* Loss and gradients of the batch in x and label. */
+/* Loss and gradients for the batch in x and label. */
 static inline double net_step(net *n) {
   int at = 0;
   n->near_kink = false;

@@ -1,5 +1,5 @@
-/* clade_train in other precisions: losses that overflow in f16, with the same bits when resumed in between and on
- * several devices; what a changed precision means for checkpoints; the measured one. Tiny sets and models. */
+/* clade_train in other precisions: losses that overflow in f16, with the same bits after resuming and on several
+ * devices; changed precision and checkpoints; automatic precision. Tiny sets and models. */
 #include <math.h>
 
 #include <clade/clade.h>
@@ -36,12 +36,12 @@ static clade_val model(clade_graph *g, clade_val x, int classes, void *user) {
   return clade_nn_linear(g, "fc2", clade_nn_dropout(g, "drop", y, .p = 0.25), .out = classes);
 }
 
-/* Gradients of what it multiplies overflow in f16 until the scale has fallen. */
+/* Gradients of its operand overflow in f16 until the scale has decreased. */
 static clade_val steep(clade_graph *g, clade_val x, int classes, void *user) {
   return clade_mul(g, model(g, x, classes, user), clade_fill(g, CLADE_F32, CLADE_SCALAR, 1000));
 }
 
-/* What the last layer reads overflows itself, whatever the scale. */
+/* The last layer's input overflows itself at any scale. */
 static clade_val hopeless(clade_graph *g, clade_val x, int classes, void *user) {
   (void)user;
   clade_val y = clade_nn_linear(g, "fc1", clade_flatten(g, x, 1), .out = 16);
@@ -86,7 +86,7 @@ static void test_overflow(void **state) {
   assert_int_equal(done.steps, 16);
   assert_true(first_scale == 65536);
   assert_in_range(done.skipped, 3, 15);
-  assert_true(done.loss_scale == ldexp(65536, -(int)done.skipped)); /* each time half; the last step was clean */
+  assert_true(done.loss_scale == ldexp(65536, -(int)done.skipped)); /* halved each time; the last step was finite */
   OK(TRAIN(.precision = CLADE_BF16, .epochs = 1));
   assert_int_equal(done.skipped, 0);
   assert_true(done.loss_scale == 1);
@@ -94,7 +94,7 @@ static void test_overflow(void **state) {
   assert_int_equal(done.precision, CLADE_F32);
 }
 
-/* Both while steps are skipped and after. */
+/* Both while steps are skipped and afterwards. */
 static void test_resumed(void **state) {
   (void)state;
   const struct {
@@ -116,7 +116,7 @@ static void test_resumed(void **state) {
     one.checkpoint_dir = io_path(rows[i].whole);
     one.epochs = 4;
     OK(train_as(one));
-    if (i > 1) assert_string_equal(done.weights_sha256, sha); /* whoever owns what */
+    if (i > 1) assert_string_equal(done.weights_sha256, sha); /* for any ownership of parameters */
     strcpy(sha, done.weights_sha256);
     const int64_t skipped = done.skipped;
     for (int epochs = 1; epochs <= 4; epochs++) {
@@ -125,7 +125,7 @@ static void test_resumed(void **state) {
       one.epochs = epochs;
       one.resume = true;
       OK(train_as(one));
-      if (epochs == 1) assert_true(done.skipped == 4); /* not one step is done yet */
+      if (epochs == 1) assert_true(done.skipped == 4); /* no step has succeeded yet */
     }
     assert_string_equal(done.weights_sha256, sha);
     assert_int_equal(done.skipped, skipped);
@@ -133,7 +133,7 @@ static void test_resumed(void **state) {
   clade_device_release(device);
 }
 
-/* What the scale cannot help is told. */
+/* Overflows that the scale cannot prevent are reported. */
 static void test_hopeless(void **state) {
   (void)state;
   REFUSED(NOT_FINITE, TRAIN(.precision = CLADE_F16, .model = hopeless, .epochs = 9), "the loss is");
@@ -157,7 +157,7 @@ static void test_changed(void **state) {
   assert_string_equal(changed, "epochs 5 (the checkpoint had 1), precision \"f16\" (the checkpoint had \"f32\")");
   const int64_t skipped = done.skipped;
   assert_true(skipped >= 3);
-  OK(AGAIN(.precision = CLADE_BF16, .types = "fc2=f32", .epochs = 6)); /* which knows nothing of the skipped ones */
+  OK(AGAIN(.precision = CLADE_BF16, .types = "fc2=f32", .epochs = 6)); /* which ignores the skipped steps */
   assert_non_null(strstr(changed, "precision \"bf16, fc2=f32\" (the checkpoint had \"f16\")"));
   assert_int_equal(done.skipped, skipped);
   OK(AGAIN(.epochs = 7));
@@ -165,7 +165,7 @@ static void test_changed(void **state) {
   assert_true(done.skipped >= skipped);
 }
 
-/* Whatever is faster here; what goes on keeps it. */
+/* The faster precision is chosen; a resumed training keeps it. */
 static void test_auto(void **state) {
   (void)state;
   char dir[256];
@@ -179,7 +179,7 @@ static void test_auto(void **state) {
   assert_int_equal(done.precision, taken);
 }
 
-/* Ranks settle it together, and normalize together. */
+/* Ranks agree on the measured precision, and synchronize batch normalization. */
 static void test_devices(void **state) {
   (void)state;
   clade_device *device;
@@ -192,7 +192,7 @@ static void test_devices(void **state) {
   clade_device_release(device);
 }
 
-/* Behind a layer are a normalization and dropout. */
+/* Normalization and dropout follow a layer. */
 static void test_quantized(void **state) {
   (void)state;
   static const char layers[] = "fc1=i8:0.01,fc2=u8:0.02";

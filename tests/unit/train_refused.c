@@ -1,4 +1,4 @@
-/* What clade_minimize refuses, and that it fails well at every allocation. */
+/* Refusals of clade_minimize, and each of its allocations failing. */
 #include "train_kit.h"
 
 static const clade_initial ones = {CLADE_INIT_FILL, 1, 0};
@@ -7,7 +7,7 @@ static clade_val parameter(clade_graph *g, const char *name) {
   return clade_parameter(g, name, CLADE_F32, CLADE_SHAPE(4), ones);
 }
 
-/* The graph keeps the refusal, as builders do. */
+/* The graph's error is sticky, as with builders. */
 static void refuses(clade_graph *g, clade_status have, clade_status want, const char *part) {
   refused(have, want, part);
   refused(clade_graph_status(g), want, part);
@@ -134,7 +134,7 @@ static void test_numbers(void **state) {
 }
 
 /* ---- allocations ---- */
-static long countdown, held; /* the allocation that fails: 1 is the next; 0: none */
+static long countdown, held; /* the failing allocation: 1 is the next; 0: none */
 
 static void *allocate(void *user, size_t bytes, size_t align) {
   (void)user;
@@ -189,7 +189,7 @@ static void test_allocations(void **state) {
     if (failed) assert_int_equal(status, CLADE_NO_MEMORY);
     assert_true(failed || status == CLADE_OK);
   }
-  assert_true(n > 40); /* it did try */
+  assert_true(n > 40); /* enough were reached */
 }
 
 int main(void) {

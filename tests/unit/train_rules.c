@@ -1,5 +1,5 @@
-/* Every optimizer against its definition in double: parameters, moments, averages, the rate that is reported. The loss
- * is the sum of a p^2 / 2 over nine tensors of different shapes, so that gradients are a p. */
+/* Every optimizer against its definition in double: parameters, moments, averages and the reported rate. The loss is
+ * the sum of a p^2 / 2 over nine tensors of different shapes, so that gradients are a p. */
 #include "train_kit.h"
 
 enum { TENSORS = 9, STEPS = 6 };

@@ -1,10 +1,9 @@
-/* Loss scaling: it changes no bit where nothing overflows; an overflow skips the step as a whole, and moves the scale.
- */
+/* Loss scaling: exact without overflows; an overflow skips the whole step and changes the scale. */
 #include "train_kit.h"
 
 enum { N = 4, ROWS = 2 };
 
-/* ---- a step whose gradient is what is fed: loss = sum(w g) ---- */
+/* ---- a step whose gradient is an input: loss = sum(w g) ---- */
 typedef struct session {
   clade_func *func;
   clade_vars *vars;
@@ -24,7 +23,7 @@ static void close_session(session *s) {
   clade_func_release(s->func);
 }
 
-/* Beside it the model assigns a statistic of its own, and a parameter in half. */
+/* The model also assigns a statistic and has a half-precision parameter. */
 static clade_graph *graph_of(const clade_minimize_opt *given) {
   clade_graph *g = graph_new();
   clade_minimize_opt opt = *given;
@@ -58,7 +57,7 @@ static int64_t count_of(const session *s, const char *name) {
   return count;
 }
 
-/* Of both, all variables but the scale's. */
+/* Compares all variables except the scale's. */
 static void assert_same(const clade_vars *a, const clade_vars *b) {
   for (int i = 0; i < clade_vars_count(a); i++) {
     clade_port_info info = {.size = sizeof info};
@@ -73,7 +72,7 @@ static void assert_same(const clade_vars *a, const clade_vars *b) {
   }
 }
 
-/* ---- a rule of one's own, which knows nothing of it ---- */
+/* ---- a user's rule, unaware of loss scaling ---- */
 static clade_status sign_update(const clade_update *u) {
   for (int i = 0; i < u->n; i++) {
     clade_val dx = clade_cast(u->graph, clade_update_gradient(u, i), CLADE_F32);
@@ -98,7 +97,7 @@ static int options(clade_minimize_opt *all) {
   return n;
 }
 
-/* A power of two is multiplied and divided by without a trace. */
+/* Scaling by a power of two is exact. */
 static void test_same_bits(void **state) {
   clade_minimize_opt all[8];
   for (int i = 0, n = options(all); i < n; i++) {
@@ -114,7 +113,7 @@ static void test_same_bits(void **state) {
   }
 }
 
-/* Infinite, not a number, and finite but not once it is scaled. */
+/* Infinite, NaN, and finite values that overflow when scaled. */
 static void test_overflow(void **state) {
   static const float bad[] = {INFINITY, NAN, 1e36f};
   clade_minimize_opt all[8];
@@ -133,7 +132,7 @@ static void test_overflow(void **state) {
       assert_true(scale_of(&s) == 1024 / (double)(2 << k));
       clade_vars_release(before);
     }
-    step(&s, 1); /* and it goes on */
+    step(&s, 1); /* the next step succeeds */
     assert_int_equal(count_of(&s, "optimizer.step"), 2);
     assert_int_equal(count_of(&s, "optimizer.loss_scale.clean"), 1);
     close_session(&s);
@@ -155,7 +154,7 @@ static void test_growth(void **state) {
   assert_true(scale_of(&s) == 2048);
   assert_int_equal(count_of(&s, "optimizer.loss_scale.clean"), 0);
   put_count(&s, "optimizer.loss_scale.clean", 1999);
-  step(&s, INFINITY); /* no growth of what is skipped */
+  step(&s, INFINITY); /* no growth after skipped steps */
   assert_true(scale_of(&s) == 1024);
   put_scale(&s, 0x1p-24f);
   step(&s, INFINITY);
@@ -167,7 +166,7 @@ static void test_growth(void **state) {
   close_session(&s);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 static void option_refused(clade_dtype loss_type, const clade_minimize_opt *given, const char *words) {
   clade_graph *g = graph_new();
   clade_minimize_opt opt = *given;

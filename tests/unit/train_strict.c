@@ -1,4 +1,4 @@
-/* A training takes convolutions whose errors have a bound of their own, unless .strict keeps it from them. */
+/* Training uses convolutions with larger error bounds, unless .strict excludes them. */
 #include <clade/data.h>
 #include <clade/train.h>
 
@@ -10,7 +10,7 @@ static clade_val network(clade_graph *g, clade_val x, int classes, void *user) {
   return clade_nn_linear(g, "fc", clade_global_avg_pool2d(g, x), .out = classes);
 }
 
-/* One step, which has to be done by Winograd's algorithm. */
+/* One step, which must use Winograd's algorithm. */
 static clade_status train(bool strict) {
   static const volatile int stop = 1;
   clade_dataset *images, *test;
@@ -44,8 +44,8 @@ static void test_strict(void **state) {
   refused(train(true), CLADE_NOT_FOUND, "its error has a bound of its own");
 }
 
-/* A window's weights lie in three ways forward, in three to the data, and as they are for their update: all can be had.
- */
+/* All layouts of a convolution's weights are available: three for the forward kernels, three for the data gradient,
+ * and dense for the update. */
 static void test_layouts(void **state) {
   (void)state;
   clade_device *device;

@@ -1,6 +1,6 @@
-/* Records of several implementations of a problem: their seconds, with what conversions of layouts cost, choose for the
- * whole graph. Measured, where estimates lie; written by hand, where what is chosen must be known; of other devices;
- * and where they cannot be written. */
+/* Records of several implementations of a problem: their times and the reorder costs determine the choice for the
+ * whole graph. Measured records, if estimates are wrong; written ones, with known outcomes; those of other devices;
+ * and unwritable files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "plan/plan.h"
 #include "program/tuning.h"
 
-/* y = 2 x in whatever layout, after EXTRA steps whose result changes nothing. */
+/* y = 2 x in any layout, after EXTRA steps whose result has no effect. */
 static const char source[] = "KERNEL(acme_twice)(ARG(const float, x), ARG(float, y), const index_t n) {\n"
                              "  USE(const float, x);\n"
                              "  USE(float, y);\n"
@@ -46,7 +46,7 @@ static clade_status emit_with(clade_emit *e, const clade_query *q, int extra) {
 static clade_status emit_fast(clade_emit *e, const clade_query *q) { return emit_with(e, q, 0); }
 static clade_status emit_fair(clade_emit *e, const clade_query *q) { return emit_with(e, q, 250); }
 static clade_status emit_slow(clade_emit *e, const clade_query *q) { return emit_with(e, q, 1000); }
-/* Fast where the tuner has it alone, and nowhere else. */
+/* Fast when the tuner runs it alone, slow otherwise. */
 static clade_status emit_sly(clade_emit *e, const clade_query *q) {
   return emit_with(e, q, strcmp(q->node->name, "tuned") ? 5000 : 0);
 }
@@ -83,7 +83,7 @@ static const clade_impl *const sly_impls[] = {
   }
 static const clade_op op = OP("acme.twice", impls), sly_op = OP("acme.sly", sly_impls);
 
-/* ---- the kit ---- */
+/* ---- helpers ---- */
 enum { ROWS = 64, COLUMNS = 256 };
 static const char problem[] = "f32[64,256] -> f32";
 static char root[64], words[8192];
@@ -118,7 +118,7 @@ static int tear_down(void **state) {
   return system(command);
 }
 
-/* A chain of n; dense at both ends. */
+/* A chain of n, dense at both ends. */
 static clade_func *chain(const clade_op *of, int n) {
   clade_graph *g;
   clade_func *func;
@@ -131,7 +131,7 @@ static clade_func *chain(const clade_op *of, int n) {
   return func;
 }
 
-/* How many of the op's nodes go by the implementation; all were chosen for that reason. */
+/* Number of the op's nodes with the implementation; the reason must be the same for all. */
 static int count(const clade_func *func, const char *of, const char *impl, const char *why) {
   clade_impl_info info = {.size = sizeof info};
   int n, found = 0;
@@ -162,7 +162,7 @@ static void put(clade__records *set, const char *impl, double seconds) {
   const clade__record r = {.op = "acme.twice", .problem = problem, .impl = impl, .seconds = seconds, .full = true};
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
 }
-/* They are the device's own from here on, and all of its problems'. */
+/* Stores them as the device's own records. */
 static void keep(clade__records *set) {
   assert_int_equal(clade__tuning_keep(device, set), CLADE_OK);
   clade__records_release(set);
@@ -228,19 +228,19 @@ static void what_is_slower_as_a_whole_does_not_stand(void **state) {
   clade_func_release(later);
 }
 
-/* ---- by hand ---- */
+/* ---- written records ---- */
 static void conversions_count_for_the_whole_graph(void **state) {
   (void)state;
   keep_two(1e-6, 1);
   assert_int_equal(count_of_chain(1, "blocked", "measured"), 1);
-  keep_two(1e-6, 1e-6 + reorder_cost() / 4); /* worth it from five on */
+  keep_two(1e-6, 1e-6 + reorder_cost() / 4); /* worthwhile from five nodes on */
   assert_int_equal(count_of_chain(3, "plain", "measured"), 3);
   assert_int_equal(count_of_chain(6, "blocked", "measured"), 6);
-  keep_two(0, 1e-9); /* one that was not timed: estimates decide */
+  keep_two(0, 1e-9); /* without a time: estimates decide */
   assert_int_equal(count_of_chain(1, "blocked", "measured"), 1);
 }
 
-/* Of another version, with parameters that it has not, of nobody. */
+/* Records of another version, with unknown parameters, or of unknown implementations. */
 static void what_is_stale_does_not_compete(void **state) {
   (void)state;
   const clade__record stale[] = {
@@ -248,7 +248,7 @@ static void what_is_stale_does_not_compete(void **state) {
       {.op = "acme.twice", .problem = problem, .impl = "blocked", .n_params = 1, .param = {"rows"}},
       {.op = "acme.twice", .problem = problem, .impl = "nobody"}};
   for (size_t i = 0; i < CLADE_COUNT(stale); i++)
-    for (int fastest = 0; fastest < 2; fastest++) { /* then the others say nothing any more */
+    for (int fastest = 0; fastest < 2; fastest++) { /* which voids the comparison */
       clade__record r = stale[i];
       clade__records *set = new_set();
       r.seconds = fastest ? 1e-9 : 1;
@@ -263,7 +263,7 @@ static void what_is_stale_does_not_compete(void **state) {
     }
 }
 
-/* One problem by two implementations: dense beside dense ports, in blocks beside blocked ones. */
+/* One problem with two implementations: dense between dense ports, blocked between blocked ones. */
 static clade_func *mixed(const char *choices) {
   clade_graph *g;
   clade_func *func;
@@ -311,7 +311,7 @@ static clade_func *conv(const char *prefer, bool strict, bool untuned) {
   return func;
 }
 
-/* With the row that it starts from. */
+/* With its default configuration. */
 static void put_conv(clade__records *set, const char *prefer, double seconds) {
   clade_func *func = conv(prefer, false, true);
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
@@ -355,7 +355,8 @@ static void strict_funcs_go_by_what_else_was_measured(void **state) {
   assert_int_equal(conv_goes_by("winograd", "cheapest", true), 0);
 }
 
-/* An untuned func is not compared as a whole: all records stay. Five seconds are few where nothing is compiled yet. */
+/* An untuned func is not compared as a whole, so all records stay. Five seconds are short if nothing is compiled
+ * yet. */
 static void convolutions_compete_across_layouts(void **state) {
   (void)state;
   static const char *const those[] = {"winograd", "direct", "direct_dense"};
@@ -372,7 +373,7 @@ static void convolutions_compete_across_layouts(void **state) {
   clade_func_release(func);
 }
 
-/* ---- where they come from ---- */
+/* ---- sources of records ---- */
 static void write_sets(const char *path, clade__record_sets *sets) {
   char *text;
   FILE *file = fopen(path, "w");
@@ -388,7 +389,7 @@ static void the_nearest_device_is_gone_by(void **state) {
   static const struct {
     clade_device_class class_of_near;
     const char *taken;
-  } cases[] = {{CLADE_CPU, "plain"}, {CLADE_GPU, "ref"}}; /* another class says nothing */
+  } cases[] = {{CLADE_CPU, "plain"}, {CLADE_GPU, "ref"}}; /* records of another class do not apply */
   char path[128];
   snprintf(path, sizeof path, "%s/others.json", root);
   setenv("CLADE_TUNING", path, 1);
@@ -415,11 +416,11 @@ static void the_nearest_device_is_gone_by(void **state) {
     assert_int_equal(clade_device_find(NULL, &device), CLADE_OK);
     assert_int_equal(count_of_chain(1, cases[i].taken, "measured"), 1);
   }
-  keep_two(1e-9, 1); /* its own come first */
+  keep_two(1e-9, 1); /* its own records take precedence */
   assert_int_equal(count_of_chain(1, "blocked", "measured"), 1);
 }
 
-/* Whoever may do anything, as a container's root, writes to a read-only directory; not over a directory. */
+/* root can write to a read-only directory, but cannot replace a directory. */
 static void what_cannot_be_written_holds_for_the_process(void **state) {
   (void)state;
   char path[160], hex[33];

@@ -1,5 +1,5 @@
-/* The tuner from end to end, on an op whose space holds a wrong row, a slow one and a good one: what is measured is
- * kept, taken by who compiles next, passed over where it is pinned otherwise, and measured again where it went bad. */
+/* The tuner end to end, on an op whose space has a wrong, a slow and a good configuration: measurements are stored,
+ * used by later compilations, overridden by pins, and repeated when they become invalid. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "program/tuning.h"
 #include "tune/internal.h"
 
-/* y = 2 x, adding and taking away `extra` times something, so that the last bits tell how it was computed. */
+/* y = 2 x, adding and subtracting something `extra` times, so that the last bits identify the configuration. */
 static const char source[] =
     "#ifdef WANT_acme_double\n"
     "KERNEL(acme_double)(ARG(const float, x), ARG(float, y), const index_t n) {\n"
@@ -86,7 +86,7 @@ static const clade_op op = {.size = sizeof(clade_op),
                             .impls = impls,
                             .source = source};
 
-/* The same with one that is off by more than the op allows, and never taken by its cost. */
+/* The same with an implementation that exceeds the op's error bound and is never chosen by cost. */
 static clade_status emit_rough(clade_emit *e, const clade_query *q) { return emit_with(e, q, 0, 0); }
 static clade_status emit_plain(clade_emit *e, const clade_query *q) { return emit_with(e, q, 60, 0); }
 static double never(const clade_query *q) {
@@ -107,10 +107,10 @@ static const clade_op loose_op = {.size = sizeof(clade_op),
                                   .infer = infer,
                                   .impls = with_loose,
                                   .source = source};
-static const clade_op *tuned; /* of the two */
+static const clade_op *tuned; /* one of the two */
 
-/* ---- the kit ---- */
-enum { N = 1 << 16 }; /* divides by 32: on its own size the wrong row is right */
+/* ---- helpers ---- */
+enum { N = 1 << 16 }; /* divisible by 32: the wrong configuration is correct for this size */
 static char root[64];
 static clade_device *device;
 static char words[4096];
@@ -204,7 +204,7 @@ static seen tune_as(clade_func *func, clade_tune_mode mode, bool again, bool loo
 }
 static seen tune(clade_func *func, bool again) { return tune_as(func, CLADE_TUNE_FULL, again, false); }
 
-/* The fastest. */
+/* The fastest record. */
 static const clade__record *recorded(clade__tuning **tuning) {
   const clade__record *best = NULL;
   assert_int_equal(clade__tuning_get(device, tuning), CLADE_OK);
@@ -217,7 +217,7 @@ static const clade__record *recorded(clade__tuning **tuning) {
   return best;
 }
 
-/* ---- what is promised ---- */
+/* ---- guarantees ---- */
 static void the_wrong_row_is_refused_and_the_slow_one_not_taken(void **state) {
   (void)state;
   clade__tuning *tuning;
@@ -228,7 +228,7 @@ static void the_wrong_row_is_refused_and_the_slow_one_not_taken(void **state) {
   assert_string_equal(s.after, "vec extra=1 wrong=0");
   assert_int_equal(s.wrong, 1);
   assert_int_equal(s.whole, 1);
-  assert_int_equal(s.candidates, 5); /* the four rows and ref */
+  assert_int_equal(s.candidates, 5); /* the four configurations and ref */
   assert_true(s.after_seconds > 0 && s.after_seconds < s.before_seconds);
   assert_non_null(strstr(words, "vec extra=0 wrong=1 gives a wrong answer on a shape with tails"));
   const clade__record *r = recorded(&tuning);
@@ -243,7 +243,7 @@ static void the_wrong_row_is_refused_and_the_slow_one_not_taken(void **state) {
   assert_non_null(strstr(text, "(measured"));
   clade_text_free(text);
   assert_false(clade__hash_equal(bits(before), bits(after)));
-  s = tune(after, false); /* it is known now */
+  s = tune(after, false); /* known now */
   assert_int_equal(s.known, 1);
   assert_int_equal(s.candidates, 0);
   clade_func_release(before);
@@ -261,14 +261,14 @@ static void pins_hold_whatever_is_tuned(void **state) {
   assert_string_equal(why(pinned), "pinned");
   assert_true(clade__hash_equal(bits(pinned), first));
   assert_false(clade__hash_equal(bits(free_), first));
-  tune(pinned, true); /* and again, with the pins in force */
+  tune(pinned, true); /* again, with the pins applied */
   clade_func *still = compiled(choices), *same = compiled(NULL);
   assert_true(clade__hash_equal(bits(still), first));
   assert_string_equal(why(same), "measured");
   clade_func *const all[] = {func, pinned, free_, still, same};
   for (size_t i = 0; i < CLADE_COUNT(all); i++) clade_func_release(all[i]);
 
-  /* a choice that does not hold: chosen anew, and said */
+  /* an invalid choice: chosen anew, with a warning */
   clade_graph *g;
   char *edited = strstr(choices, "\"extra\": 60");
   assert_non_null(edited);
@@ -280,7 +280,7 @@ static void pins_hold_whatever_is_tuned(void **state) {
   assert_null(strstr(words, "of no step"));
   clade_func_release(func);
 
-  /* nor one of a problem that is not there any more */
+  /* nor one for a problem that does not occur */
   edited = strstr(choices, "f32[65536]");
   assert_non_null(edited);
   memcpy(edited, "f32[65537]", strlen("f32[65537]"));
@@ -301,7 +301,7 @@ static void bad_rows_are_measured_again(void **state) {
   clade__tuning *tuning;
   clade_func *func = compiled(NULL);
   tune(func, false);
-  listed = 2; /* a version whose space has lost what won */
+  listed = 2; /* a version whose space lacks the winner */
   clade_func *later = compiled(NULL);
   assert_string_equal(why(later), "cheapest");
   seen s = tune(later, false);
@@ -326,7 +326,7 @@ static void records_travel(void **state) {
   clade_func_release(func);
   clade_device_release(device);
 
-  snprintf(other, sizeof other, "%s/elsewhere", root); /* a machine that has nothing but the file */
+  snprintf(other, sizeof other, "%s/elsewhere", root); /* a machine that has only the file */
   assert_int_equal(mkdir(other, 0700), 0);
   setenv("CLADE_CACHE_DIR", other, 1);
   setenv("CLADE_TUNING", path, 1);
@@ -338,7 +338,7 @@ static void records_travel(void **state) {
   assert_int_equal(clade_tune_merge(path, &count), CLADE_OK);
   assert_int_equal(count, 2); /* of vec and of ref */
   assert_int_equal(clade_tune_merge(path, &count), CLADE_OK);
-  assert_int_equal(count, 0); /* no faster than itself */
+  assert_int_equal(count, 0); /* not faster than itself */
   func = compiled(NULL);
   assert_string_equal(why(func), "measured");
   clade_func_release(func);
@@ -357,8 +357,7 @@ static const char *taken(const clade_func *func) {
   return info.impl;
 }
 
-/* What breaks the op's bound is measured and taken only where that is allowed, and given up where it is not any more.
- */
+/* Implementations beyond the op's error bound are measured and used only if permitted. */
 static void what_is_loose_is_taken_where_it_is_allowed(void **state) {
   (void)state;
   static const struct {
@@ -404,7 +403,7 @@ static void off_and_wrong_arguments(void **state) {
   clade_func_release(func);
 }
 
-/* ---- a budget ---- */
+/* ---- time budget ---- */
 static uint64_t compiled_kernels(void) {
   clade__store_stats stats;
   assert_int_equal(clade__store_get_stats(device, &stats), CLADE_OK);
@@ -440,7 +439,7 @@ static void the_whole_is_not_compiled_without_time(void **state) {
   clade__records *fresh = fast_row();
   uint64_t before = compiled_kernels();
   assert_true(judged(func, fresh, -1, 0) == 0);
-  assert_true(judged(func, fresh, 1000, 1500) == 0); /* a kernel may take longer than what is left */
+  assert_true(judged(func, fresh, 1000, 1500) == 0); /* a kernel may exceed the remaining time */
   assert_int_equal(compiled_kernels(), before);
   assert_true(judged(func, fresh, 1000, 1) > 0);
   assert_true(compiled_kernels() > before);
@@ -472,17 +471,17 @@ static void no_candidate_is_compiled_without_time(void **state) {
   double most;
   clade__found found = searched(-1, 0, &most);
   assert_true(!found.n_best && !found.candidates && !found.complete);
-  assert_true(most > 0 && most < 600); /* of what is trusted */
-  found = searched(1000, 1500, &most); /* a kernel may take longer than what is left */
+  assert_true(most > 0 && most < 600); /* trusted ones */
+  found = searched(1000, 1500, &most); /* a kernel may exceed the remaining time */
   assert_true(!found.n_best && !found.candidates && !found.complete);
   found = searched(1000, 0, &most);
-  assert_int_equal(found.n_best, 1); /* ref tells no cost, and is for those who are in no hurry */
+  assert_int_equal(found.n_best, 1); /* ref has no cost estimate and is only tried without time pressure */
   assert_int_equal(found.candidates, 4);
   assert_true(found.complete && found.before.median > 0);
 }
 
-/* ---- cores ---- */
-/* Latencies of four cycles and of five, one unit and two, a tenth of noise. */
+/* ---- FMA units ---- */
+/* Latencies of four and five cycles, one and two units, a tenth of noise. */
 static void units_are_told_whatever_the_latency(void **state) {
   (void)state;
   static const double noise[] = {0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1};
@@ -490,7 +489,7 @@ static void units_are_told_whatever_the_latency(void **state) {
     for (uint32_t latency = 4; latency <= 5; latency++)
       for (uint32_t units = 1; units <= 2; units++)
         assert_int_equal(clade__core_units(latency * units * noise[i]), units);
-  assert_int_equal(clade__core_units(12), 2); /* three units: as many as the chains show */
+  assert_int_equal(clade__core_units(12), 2); /* three units: limited by the number of chains */
   static const double nothing[] = {0, 1, 2, 2.5, 16, 1e9, -4, NAN};
   for (size_t i = 0; i < CLADE_COUNT(nothing); i++) assert_int_equal(clade__core_units(nothing[i]), 0);
 }

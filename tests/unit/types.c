@@ -81,7 +81,7 @@ static void test_derived_parts(void **state) {
   assert_false(clade__dim_parts(4, &op, &a, &b));
   assert_true(clade__dim_parts(clade_dim_sub(n, 2), &op, &a, &b));
   assert_true(op == '-' && a == n && b == 2);
-  clade_dim deep = n; /* names by hash from some length on, still told apart */
+  clade_dim deep = n; /* long names are replaced by hashes, and still distinct */
   for (int i = 0; i < 60; i++) deep = clade_dim_div(clade_dim_mul(deep, 3), 2);
   assert_true(clade_dim_is_symbol(deep));
   assert_true(clade__dim_parts(deep, &op, &a, &b));
@@ -155,7 +155,7 @@ static void test_types(void **state) {
   assert_false(clade_type_equal(&a, &b));
   assert_int_equal(clade_type_bytes(&b, &bytes), CLADE_OK);
   assert_int_equal(bytes, 3 * 8 * 4);
-  b.layout.interleave = 2; /* the axis before is padded too */
+  b.layout.interleave = 2; /* the preceding axis is padded too */
   assert_int_equal(clade_type_bytes(&b, &bytes), CLADE_OK);
   assert_int_equal(bytes, 4 * 8 * 4);
   clade_type w = {CLADE_F32, {.axis = 0, .block = 16}, CLADE_SHAPE(5, 7, 3, 3)}, base = w;
@@ -163,7 +163,7 @@ static void test_types(void **state) {
   assert_false(clade_type_equal(&w, &base));
   assert_int_equal(clade_type_bytes(&base, &bytes), CLADE_OK);
   assert_int_equal(bytes, 16 * 7 * 6 * 6 * 4);
-  base.layout.tile = CLADE_SPECTRUM; /* and half of the spectrum of 16 x 16 places, each value of two numbers */
+  base.layout.tile = CLADE_SPECTRUM; /* half of a 16 x 16 spectrum of complex values */
   assert_int_equal(clade_type_bytes(&base, &bytes), CLADE_OK);
   assert_int_equal(bytes, 16 * 7 * 16 * 9 * 2 * 4);
   clade_type matrix = {CLADE_I8, {.axis = 0, .block = 8, .interleave = 4, .tile = CLADE_PANELS}, CLADE_SHAPE(9, 5)};
@@ -172,12 +172,12 @@ static void test_types(void **state) {
   matrix.layout.axis = 1;
   assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
   assert_int_equal(bytes, 8 * 12);
-  matrix.shape = CLADE_SHAPE(3, 5, 2, 2); /* weights of windows */
+  matrix.shape = CLADE_SHAPE(3, 5, 2, 2); /* convolution weights */
   matrix.layout.interleave = 1;
   assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
   assert_int_equal(bytes, 3 * 8 * 2 * 2);
   matrix.shape = CLADE_SHAPE(2, 9, 5);
-  matrix.layout.axis = 0; /* none of the last two */
+  matrix.layout.axis = 0; /* not one of the last two */
   assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_BAD_SHAPE);
   clade_type huge = {CLADE_F32, {0}, CLADE_SHAPE(INT64_MAX / 2)};
   assert_int_equal(clade_type_bytes(&huge, &bytes), CLADE_OVERFLOW);
