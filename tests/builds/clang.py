@@ -1,5 +1,5 @@
-"""Clang looks at all that the build compiles, with the same options, and without making anything of it: each of its
-warnings is an error, as GCC's are.
+"""Checks all compiled sources with clang, with the same options and without producing output. Every warning is an
+error, as in the GCC build.
 
     clang.py CLANG COMPILE_COMMANDS
 """
@@ -14,7 +14,7 @@ with open(commands, encoding="utf-8") as f:
 failed = 0
 for entry in entries:
     words = shlex.split(entry["command"])
-    words = words[next(i for i, w in enumerate(words) if w.startswith("-")):]  # behind the compiler, and what starts it
+    words = words[next(i for i, w in enumerate(words) if w.startswith("-")):]  # skip the compiler and its launcher
     output = words.index("-o")
     done = subprocess.run([clang, "-fsyntax-only", "-Werror", *words[:output], *words[output + 2:]], cwd=entry["directory"],
                           check=False)

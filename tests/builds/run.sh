@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Configures a preset beside the build that is being tested and builds targets of it, or runs its tests that are marked
-# SANITIZED and match a regular expression.
-#   run.sh build FOLDER SOURCE PRESET TARGETS [OPTION OF CMAKE…]
+# Configures a preset beside the tested build and builds some targets, or runs its tests that are marked SANITIZED and
+# match a regular expression.
+#   run.sh build FOLDER SOURCE PRESET TARGETS [CMAKE OPTION…]
 #   run.sh test FOLDER TESTS
 set -euo pipefail
 step=$1 build=$2
 mkdir -p "$build"
 shift 2
-unset HOME XDG_CACHE_HOME POCL_CACHE_DIR CLADE_CACHE_DIR # each test brings its own
+unset HOME XDG_CACHE_HOME POCL_CACHE_DIR CLADE_CACHE_DIR # each test sets its own
 case $step in
   build)
     source=$1 preset=$2 targets=$3
@@ -17,7 +17,7 @@ case $step in
     # shellcheck disable=SC2086 # several words
     exec cmake --build "$build" --target $targets -- -j 1 --quiet
     ;;
-  test) # A run without any test must not pass.
+  test) # A run without any test must fail.
     exec ctest --test-dir "$build" --output-on-failure --no-tests=error -j 3 -L sanitized -R "$1"
     ;;
 esac

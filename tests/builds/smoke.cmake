@@ -1,8 +1,8 @@
-# The gate's smoke under the sanitizers: memory, graphs, files, plans, a run, and planted errors. Only the core is compiled
-# once more; all else is the ordinary build's. build.asan_ubsan instruments everything.
+# Smoke tests under sanitizers for the gate: memory, graphs, files, plans, a run, and planted errors. Only the core is
+# compiled again; the rest is shared with the ordinary build. build.asan_ubsan instruments everything.
 set(core ${CLADE_SOURCES})
 list(FILTER core INCLUDE REGEX "src/(base|cl|comm|io|ir|pass|plan)/")
-# Optimization costs more than it saves here. What the ordinary build has warned of is not repeated.
+# Optimizing takes longer than it saves. Warnings are those of the ordinary build, so they are off.
 add_library(asan_flags INTERFACE)
 target_compile_options(asan_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -O0 -g1 -w)
 target_compile_definitions(asan_flags INTERFACE CLADE_ASAN)
@@ -13,7 +13,7 @@ target_include_directories(asan_core PRIVATE $<TARGET_PROPERTY:clade_objects,INC
 target_compile_definitions(asan_core PRIVATE $<TARGET_PROPERTY:clade_objects,COMPILE_DEFINITIONS>)
 target_link_libraries(asan_core PRIVATE clade_flags asan_flags)
 
-# The core's objects stand before the archive, which then gives only what they lack.
+# The core's objects precede the archive, which then provides only what they lack.
 foreach(unit IN ITEMS base base_alloc io_checkpoints pass_autodiff plan_early run_basic)
   add_executable(asan_${unit} ../unit/${unit}.c $<TARGET_OBJECTS:asan_core>)
   target_link_libraries(asan_${unit} PRIVATE clade_static clade_flags asan_flags PkgConfig::CMOCKA PkgConfig::JANSSON)

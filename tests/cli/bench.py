@@ -1,4 +1,4 @@
-"""clade bench: wrong usage, small shapes of everything, and peers that are not installed. Figures are not looked at."""
+"""clade bench: invalid usage, small shapes of everything, and peers that are not installed. Times are not checked."""
 
 import csv
 import io
@@ -132,18 +132,19 @@ class Bench(unittest.TestCase):
         self.assertIn("lenet6", done.stderr)
 
     def test_layers_of_a_model(self):
-        """What oneDNN's sum counts: convolutions, normalizations, relus, additions, pooling, the mean, the product."""
+        """The total for oneDNN covers convolutions, normalizations, ReLUs, additions, pooling, the mean and the
+        product."""
         lines = "resnet18@train batch=1 side=32 classes=10 train\n"
         done = self.bench("model", "--shapes", self.file(lines), "--rounds", "1", "--peer", "onednn", "--json")
         if "without onednn" in done.stderr:
             self.skipTest(done.stderr)
         found = document(done)["rows"][0]["peers"]["onednn"]["kernel"]
         forward = 20 + 20 + 17 + 8 + 1 + 1
-        back = 20 + 19 + 20 + 17 + 1 + 2 + 8  # where a value is used twice, its gradients are added
+        back = 20 + 19 + 20 + 17 + 1 + 2 + 8  # gradients are summed where a value is used twice
         self.assertIn(f"the sum of {forward + back} layers", found)
 
     def test_a_peer_that_dies(self):
-        """Its process ends before it is ready, in its first step, or behind it: it is named, and the others go on."""
+        """A peer process dies before it is ready, in its first step, or later: it is named, and the others continue."""
         python = self.file("#!/bin/sh\n[ $# -gt 3 ] || exit 0\n$READY\nread step\n$STEP\nread result\n"
                            "cp $LOSS ${2%/*}/result.f32\necho 1\n", "python")
         os.chmod(python, 0o700)
@@ -172,7 +173,7 @@ class Bench(unittest.TestCase):
         self.assertEqual([(row["work"], row["who"], row["shape"]) for row in rows], [("tiny", "clade", "m=5 n=7 k=9")])
         self.assertGreater(float(rows[0]["gflops"]), 0)
         done = self.bench("op", "--shapes", self.file("gather h=64 w=16\n"), "--rounds", "1", "--csv")
-        rows = list(csv.DictReader(io.StringIO(done.stdout)))  # a text with a comma in it
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))  # quoted text that contains a comma
         self.assertEqual([row["impl"] for row in rows if row["who"] == "rows"], ["a kernel, rows at random"])
         self.assertTrue(all(None not in row and float(row["seconds"]) < 1 for row in rows), rows)
         with open(path, encoding="utf-8") as file:
@@ -186,7 +187,7 @@ class Bench(unittest.TestCase):
             self.assertIn("such cannot be written: No such file", done.stderr)
 
     def test_a_peer_that_is_not_there(self):
-        """A library without its functions stands where it would be found."""
+        """A library file without the expected functions."""
         for name in ["libopenblas.so.0", "libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so.2", "libclblast.so.1"]:
             shutil.copy(os.environ["CLADE_ABORTING_ICD"], os.path.join(self.room.name, name))
         gemm, conv = ["gemm", "tiny m=2 n=2 k=2"], ["conv", "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", "--pass", "fwd"]

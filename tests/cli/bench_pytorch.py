@@ -1,4 +1,4 @@
-"""clade bench beside PyTorch, where it is installed: whose results are compared with what is right before it is timed."""
+"""clade bench with PyTorch, if installed: PyTorch's results are verified before it is timed."""
 import os
 import tempfile
 import unittest

@@ -1,4 +1,4 @@
-"""A headless browser, driven through the pipe that Chromium offers: no network, no driver of another's."""
+"""A headless browser controlled through Chromium's pipe, without network and without third-party drivers."""
 
 import json
 import os
@@ -17,7 +17,7 @@ class Browser:
         self.room = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         ours, self.out = os.pipe()
         self.back, theirs = os.pipe()
-        # Chromium reads from its file 3 and writes to its file 4.
+        # Chromium reads from descriptor 3 and writes to descriptor 4.
         self.process = subprocess.Popen(
             ["sh", "-c", f'exec 3<&{ours} 4>&{theirs}; exec "$0" "$@"', PROGRAM, "--headless", "--no-sandbox",
              "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
@@ -58,7 +58,7 @@ class Browser:
             self.events.append(found)
 
     def open(self, path):
-        """Opens a page; what it complained of and asked the network for, as texts."""
+        """Opens a page; returns its console errors and network requests as text."""
         self.events.clear()
         self.ask("Page.navigate", url="file://" + os.path.abspath(path))
         until = time.monotonic() + 60
@@ -71,7 +71,7 @@ class Browser:
                 and not event["params"]["request"]["url"].startswith(("file:", "data:"))]
 
     def run(self, script):
-        """The value of an expression, in the page."""
+        """The value of an expression evaluated in the page."""
         found = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"])

@@ -1,4 +1,4 @@
-"""Runs the command for the tests, and begins them."""
+"""Runs the command for the tests, and starts the tests."""
 
 import json
 import os
@@ -13,7 +13,7 @@ SKIPPED = 77
 
 
 def run(*args, env=None, unset=(), before=(), timeout=300):
-    """The finished process. `env` adds to the environment, `unset` takes from it, `before` is a command in front."""
+    """The finished process. `env` adds environment variables, `unset` removes some, `before` is a command prefix."""
     whole = {k: v for k, v in os.environ.items() if k not in unset}
     whole.update(env or {})
     return subprocess.run([*before, CLADE, *args], env=whole, capture_output=True, text=True, timeout=timeout,
@@ -21,14 +21,14 @@ def run(*args, env=None, unset=(), before=(), timeout=300):
 
 
 def document(done):
-    """The JSON on standard output: one document and nothing else."""
+    """The JSON document on standard output, which must contain nothing else."""
     found = json.loads(done.stdout)
     assert found["schema"] == 1, found
     return found
 
 
 def main():
-    """PROGRAM.py CLADE ROOT [all]. A case that could not run makes the whole test read as skipped, never as passed."""
+    """PROGRAM.py CLADE ROOT [all]. If a case could not run, the whole test counts as skipped, never as passed."""
     global CLADE, ROOT
     CLADE, ROOT = sys.argv[1], sys.argv[2]
     argv = sys.argv[:1] + classes(sys.argv[3:] == ["all"])

@@ -1,6 +1,6 @@
-"""clade bench compare: wrong usage, and one comparison whose document is taken at its word. A device is compared with
-itself under another name, so that no one knows who wins: figures are looked at only beside each other. An emulated
-accelerator, which a processor computes for, takes no part in answers."""
+"""clade bench compare: invalid usage, and the consistency of one comparison. A device is compared with itself under
+another name, so that there is no expected winner: figures are only checked against each other. An emulated accelerator,
+computed by a CPU, is excluded from the answers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MEASURED = [side for side, evidence in SIDES.items() if evidence == "measured"]
 
 
 def cycles_of(m, n, k):
-    """Of the simulated array, 8 x 8: docs/fpga.md, Cycles."""
+    """Cycles of the simulated 8 x 8 array (docs/fpga.md, Cycles)."""
     longest, tiles = 2 * 8 + 8 + 1, -(-m // 8) * -(-n // 8)
     return (tiles - 1) * max(k, longest) + k + longest + 1
 
@@ -73,14 +73,14 @@ class Compare(unittest.TestCase):
                 self.assertEqual(row["max_error"], 0)
 
     def test_accuracy(self):
-        """Of the network in bytes within a point of that in f32, and wherever it is computed the same."""
+        """The accuracy in 8 bits is within one point of f32, and equal on all devices."""
         right = {model: {row["accuracy"] for row in self.rows if row["model"] == model and row["group"] == "infer"}
                  for model in ("lenet5", "lenet5 i8")}
         self.assertEqual([len(right[model]) for model in right], [1, 1], right)
         self.assertLessEqual(abs(right["lenet5"].pop() - right["lenet5 i8"].pop()), 0.01 + 1e-9)
 
     def test_models(self):
-        """Of devices that are not here: a range each, their evidence, and no device opened for it."""
+        """Modeled devices: a range and evidence for each, and no device is opened."""
         files = ["pipecnn-arria10", "t2sp-arria10", "rtl-ecp5"]
         folder = os.path.join(clade.ROOT, "fpga", "model", "devices")
         done = run("bench", "compare", "--json", *(word for name in files for word in
@@ -100,7 +100,7 @@ class Compare(unittest.TestCase):
                 self.assertEqual(answer["text"].count("[modeled("), 2)
 
     def bundle(self, room, evidence, manifest, binary=b""):
-        """A bundle whose kernels say that they were seen to be right."""
+        """A bundle with this evidence for its kernels."""
         for kernel in manifest["kernels"]:
             kernel["evidence"] = evidence
         paths = [os.path.join(room, name) for name in ("manifest.json", "binary", f"{evidence}.bundle")]
@@ -111,7 +111,7 @@ class Compare(unittest.TestCase):
         return paths[2], done
 
     def test_what_a_bundle_says(self):
-        """It is told, and no tag goes by it; of hardware nothing that a processor computes may speak."""
+        """A bundle's evidence is reported but not used as a tag; nothing that a CPU computes may count as hardware."""
         with open(os.environ["CLADE_BUNDLE_PATH"], "rb") as f:
             data = f.read()
         size, begin, n = struct.unpack_from("<3Q", data, 16)  # docs/fpga.md, The file
@@ -149,7 +149,7 @@ class Compare(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists(RTL), "built without Verilator")
     def test_simulated(self):
-        """Products of bytes by the simulated array: each row its cycles, by their formula, at the clock that was routed."""
+        """Products of bytes on the simulated array: the cycles of each row follow the formula, at the routed clock."""
         path = os.path.join(clade.ROOT, "fpga", "model", "devices", "rtl-ecp5.json")
         done = run("bench", "compare", "--quick", "--only", "i8", "--json", "--device", "pocl", "--device", "rtl:" + path)
         found, wrong = document(done), []
@@ -175,7 +175,7 @@ class Compare(unittest.TestCase):
             self.assertIn("rtl-simulated", mine)
             beside = next(one for one in found["rows"] if one["work"] == work and one["device"] == "pocl")
             self.assertEqual(row["accuracy"], beside["accuracy"])
-        for answer in found["answers"]:  # what the fallback of the simulated one computes is not counted
+        for answer in found["answers"]:  # excludes what the simulated device's fallback computes
             self.assertIsNone(answer["winner"], answer)
             self.assertIn("fallback devices are not counted" if "energy" not in answer["question"] else "", answer["text"])
         for file, words in (("t2sp-arria10", "of kind array"), ("none", "none.json")):

@@ -1,4 +1,4 @@
-"""The page of clade bench compare in a real browser: widths, colors, print, charts, and figures as in the document."""
+"""The page of clade bench compare in a real browser: widths, colors, printing, charts, and the document's figures."""
 
 import copy
 import json
@@ -64,7 +64,7 @@ def refused(of):
 
 
 def hostile():
-    """Names from outside that would be markup, figures that no device has, fields that are missing or of another type."""
+    """Untrusted contents: names with markup, impossible figures, and missing fields or fields of the wrong type."""
     found = document(TAGS[:2])
     names = ["<script>alert(1)</script>", "\"><img src=x onerror=\"alert(2)\">"]
     for old, new in zip(("d0", "d1"), names):
@@ -113,7 +113,7 @@ class Page(unittest.TestCase):
         self.fits(width)
 
     def fits(self, width):
-        """Nothing is wider than the window, but for what stands in a container that scrolls."""
+        """Nothing is wider than the window, except within scrolling containers."""
         self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
         outside = self.browser.run(
             "[...document.body.querySelectorAll('*')].filter(e => !e.closest('svg *') && !e.closest('.scroll *') &&"
@@ -128,7 +128,7 @@ class Page(unittest.TestCase):
             " [c.dataset.value, c.textContent]])), text: r.textContent}))")
 
     def figures(self, value):
-        """Every row stands in the table with the document's digits and its tag."""
+        """Every row is in the table with the document's digits and its tag."""
         found = self.rows()
         self.assertEqual(len(found), len(value["rows"]))
         for shown, one in zip(found, value["rows"]):
@@ -149,7 +149,7 @@ class Page(unittest.TestCase):
                         self.assertRegex(text, r"^[0-9.e+-]+( [pnµmkMGTPE]?[sBJ%]?)?$")
 
     def charts(self):
-        """By figure: its charts' labels, descriptions and widths, and all marks."""
+        """By figure: labels, descriptions and widths of its charts, and all marks."""
         return self.browser.run(
             "Object.fromEntries([...document.querySelectorAll('figure')].map(f => [f.id, {charts: [..."
             "f.querySelectorAll('svg[role=img]')].map(s => [s.getAttribute('aria-label'), s.querySelector('title')."
@@ -183,7 +183,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(set(wide)), 1, "the panels of a wide page stand beside each other")
 
     def test_command(self):
-        """What the command writes: here of devices that are not there, so that it takes no time."""
+        """The page written by the command, for modeled devices, which take no time."""
         models = [os.path.join(clade.ROOT, "fpga", "model", "devices", name) for name in ("pipecnn-arria10.json", "rtl-ecp5.json")]
         devices = [word for path in models for word in ("--device", f"model:{path}")]
         done = clade.run("bench", "compare", "--json", "--html", self.html, *devices)
@@ -234,7 +234,7 @@ class Page(unittest.TestCase):
         self.assertNotEqual(*light["body", "backgroundColor"])
         for what in (".panel h3", ".says", "#rows td"):
             self.assertNotEqual(*light[what, "color"])
-        self.open(1032, media="print")  # A4 on its side, without its margins
+        self.open(1032, media="print")  # A4 landscape without its margins
         self.assertLessEqual(self.browser.run("document.querySelector('table').getBoundingClientRect().right"), 1032)
 
     def test_few_and_many(self):

@@ -1,5 +1,5 @@
 """clade bench compare --quick of PoCL and the emulated accelerator: a report within two minutes, each row with its tag.
-Most of that is PoCL's compiler: a machine that is slower now has as much more (tests/system/yardstick.py)."""
+PoCL's compiler takes most of the time, so the limit grows on slower machines (tests/system/yardstick.py)."""
 
 import os
 import pathlib

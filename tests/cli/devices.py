@@ -1,4 +1,4 @@
-"""`clade devices`: what it measures is kept, shown, and near what `clade bench` measures at the same time."""
+"""`clade devices`: measurements are stored, shown, and close to those of `clade bench` at the same time."""
 
 import os
 import pathlib
@@ -27,7 +27,7 @@ class Speed(unittest.TestCase):
         before = self.device()
         self.assertEqual(before["obtained"]["bandwidth_gbps"], "class")
         self.assertIsNone(before["wait_us"])
-        self.assertEqual(list(self.room.glob("tuning-*.json")), [])  # looking measures nothing
+        self.assertEqual(list(self.room.glob("tuning-*.json")), [])  # listing measures nothing
         measured = self.device("--measure")
         for name in ("bandwidth_gbps", "launch_us", "wait_us"):
             self.assertEqual(measured["obtained"][name], "measured")
@@ -44,7 +44,7 @@ class Speed(unittest.TestCase):
         self.assertIn("no program cache keeps what was measured", done.stderr)
 
     def test_beside_bench(self):
-        """Within a factor of 1.5: who shares the machine may slow one of the two, but seldom each time."""
+        """Within a factor of 1.5, retried since other processes may disturb one of the two measurements."""
         told = []
         for _ in range(ATTEMPTS):
             here = self.device("--measure")

@@ -1,4 +1,4 @@
-"""clade doctor on broken machines: each is broken for real, and the check that is meant must find it."""
+"""clade doctor on broken machines: each is really broken, and the corresponding check must detect it."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from clade import document, run
 
 
 def library():
-    """What the .icd file of the tests names."""
+    """The library named by the tests' .icd file."""
     with open(os.environ["OCL_ICD_VENDORS"], encoding="utf-8") as file:
         return file.readline().strip()
 
@@ -21,7 +21,7 @@ class Doctor(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.room)
 
     def examine(self, ok, env=None, unset=(), args=(), before=()):
-        """The report, after what holds for every one: status, streams, a remedy exactly where something is wrong."""
+        """The report, after general checks: status, streams, and a remedy exactly for each problem."""
         done = run("doctor", "--json", *args, env=env, unset=unset, before=before)
         report = document(done)
         self.assertEqual(report["ok"], ok, report)
@@ -90,7 +90,7 @@ class Doctor(unittest.TestCase):
         self.assertNotIn(f"enumerate:{library()}", checks)
 
     def test_a_platform_without_devices(self):
-        """It harms nobody where others have some; alone it is what is wrong."""
+        """A platform without devices is harmless beside others; alone it is a problem."""
         self.file("empty.icd", os.environ["CLADE_EMPTY_ICD"])
         checks = self.examine(False, {"OCL_ICD_VENDORS": self.room})
         self.failed(checks, "platform:Empty", "0 devices")

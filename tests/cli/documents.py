@@ -1,5 +1,5 @@
-"""Compares docs/json.md, docs/json-ranks.md and docs/json-smaller.md with what the command really prints: every field is
-documented, everything documented is there, and the types are right."""
+"""Compares docs/json.md, docs/json-ranks.md and docs/json-smaller.md with the command's output: every field is
+documented, every documented field occurs, and the types match."""
 
 import json
 import os
@@ -20,7 +20,7 @@ KINDS = {"integer", "number", *TYPES}
 
 
 def tables():
-    """By heading, from field to its type: `clade devices` → {"devices[].id": "string", …}"""
+    """By heading, from field to type: `clade devices` → {"devices[].id": "string", …}"""
     found, heading, lines = {}, None, []
     for name in ("json.md", "json-ranks.md", "json-smaller.md"):
         with open(os.path.join(clade.ROOT, "docs", name), encoding="utf-8") as page:
@@ -76,7 +76,7 @@ def compare_element(value, path, table, seen, wrong):
 
 
 def stopped(command):
-    """The lines of a training that is interrupted after a step."""
+    """The output of a training that is interrupted after a step."""
     with subprocess.Popen([clade.CLADE, *command], stdout=subprocess.PIPE, text=True) as process:
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGINT)
@@ -153,7 +153,7 @@ class Documents(Checks):
             self.check("clade pack verify", run("pack", "verify", paths[2], "--json"), run("pack", "verify", room, "--json"))
 
     def test_checks_that_are_listed(self):
-        """The page's second table names every kind of check that the doctor makes."""
+        """The page's second table lists all checks of the doctor."""
         with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
             listed = set(re.findall(r"`([a-z]+)(?::[A-Z]+)?`", page.read()))
         source = ""
@@ -174,7 +174,7 @@ class Documents(Checks):
 
 
 def on_two_ranks(*args):
-    """The finished job, or None where there is no MPI."""
+    """The finished job, or None without MPI."""
     mpirun = shutil.which("mpirun")
     if not mpirun or not os.path.exists(os.path.join(os.path.dirname(clade.CLADE), "libclade_mpi.so.0")):
         return None
@@ -205,7 +205,7 @@ class All(Checks):
             done = on_two_ranks("train", "--json", "--model", "mlp", "--data", images(room), "--epochs", "2")
             if not done:
                 self.skipTest("there is no mpirun, or Clade was built without MPI")
-            last = done.stdout.splitlines()[-1]  # Open MPI 5 may put a piece of standard error before it
+            last = done.stdout.splitlines()[-1]  # Open MPI 5 may insert standard error before it
             line, wrong = json.loads(last[last.index("{"):]), []
             compare(line, "", tables()["clade train done"], set(), wrong)
             self.assertEqual(wrong, [])

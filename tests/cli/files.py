@@ -1,4 +1,4 @@
-"""Files that the command is given: what is no regular file, what is too large, what would overwrite its own input."""
+"""Files passed to the command: special files, oversized files, and outputs that would overwrite an input."""
 
 import os
 import tempfile
@@ -44,7 +44,7 @@ class Kit(unittest.TestCase):
         return path
 
     def refused(self, status, *args, told=(), **how):
-        """One line that names what is wrong, within seconds; nothing on standard output."""
+        """Fails within seconds with one line that names the problem, and with an empty standard output."""
         done = run(*args, timeout=30, **how)
         self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
         self.assertRegex(done.stderr, r"^clade[^\n]*\n$")
@@ -94,7 +94,7 @@ class Files(Kit):
         self.assertEqual(self.contents(x), before)
 
     def test_large_files_are_judged_by_their_beginning(self):
-        """3 GiB of nothing on the disk, by a process that could not hold it."""
+        """A sparse file of 3 GiB, for a process with less memory."""
         path = self.path("x.npy", b"")
         os.truncate(path, 3 << 30)
         self.refused(1, "infer", "w", "--model", "mlp", "--input", path, "--output", self.path("y.npy"),
@@ -114,7 +114,7 @@ class Files(Kit):
         self.refused(2, "cache", "path", env={"CLADE_LOG": "foo"}, told=["CLADE_LOG=foo", "error, warning, info or debug"])
 
     def test_devices_of_one_name(self):
-        """They are told apart by their ids, wherever one is named."""
+        """Devices of the same name are distinguished by their IDs wherever one is named."""
         env = {"POCL_DEVICES": "pthread pthread"}
         devices = document(run("devices", "--json", env=env))["devices"]
         self.assertEqual([device["name"] for device in devices], 2 * [devices[0]["name"]])
@@ -129,7 +129,7 @@ class Files(Kit):
 
 class All(Kit):
     def test_bench_names_the_device(self):
-        """Of two of one name, the one that was asked for."""
+        """Of two devices with one name, the requested one."""
         path = self.path("shapes", b"mine m=8 n=8 k=8\n")
         env = {"POCL_DEVICES": "pthread pthread"}
         name = document(run("devices", "--json", env=env))["devices"][1]["name"]

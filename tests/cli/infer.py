@@ -1,4 +1,4 @@
-"""clade infer --demo mlp: the same bits twice, a trace that tools read, and an explanation that names things."""
+"""clade infer --demo mlp: reproducible bits, a valid trace, and an explanation that names nodes."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ class Infer(unittest.TestCase):
         self.assertGreater(first["first_result_seconds"], first["seconds"])
 
     def test_wrong_result_is_found(self):
-        """A kernel that is off by one part in a thousand fails the command."""
+        """The command fails if a kernel's result is off by 1e-3."""
         with tempfile.TemporaryDirectory() as room:
             kernels = shutil.copytree(os.path.join(clade.ROOT, "cl_kernels"), os.path.join(room, "kernels"))
             path = os.path.join(kernels, "gemm.cl")

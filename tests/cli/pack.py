@@ -1,4 +1,4 @@
-"""Bundles by the command: built of a manifest and a binary, looked at, verified, signed, refused."""
+"""Bundles by the command: built from a manifest and a binary, inspected, verified, signed, refused."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MANIFEST = {"format": 1, "interface": 1, "target": {"kind": "ice40", "device": "
             "source": {"sha256": "0" * 64}, "defines": {"ROWS": "2"},
             "binary": {"format": "bitstream", "file": "array.bin", "bytes": 9}, "kernels": [KERNEL]}
 
-# Of Ed25519: a private key, its public half, and somebody else's.
+# Ed25519: a private key, its public key, and another public key.
 PRIVATE = """-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g
 -----END PRIVATE KEY-----
@@ -35,7 +35,7 @@ MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=
 
 
 def aocx(board):
-    """The smallest file of Intel's form: ELF of sections alone."""
+    """The smallest file in Intel's format: an ELF file with sections only."""
     sections = [(".acl.board", board.encode()), (".acl.autodiscovery", b"23"), (".acl.fpga.bin", b"bits")]
     names = b"\0" + b"".join(name.encode() + b"\0" for name, _ in sections) + b".shstrtab\0"
     body, table = b"", bytes(40)
@@ -47,7 +47,7 @@ def aocx(board):
 
 class Pack(unittest.TestCase):
     def setUp(self):
-        room = tempfile.TemporaryDirectory(dir=os.environ["HOME"])  # below /tmp's own mode
+        room = tempfile.TemporaryDirectory(dir=os.environ["HOME"])  # not directly in /tmp, which is writable by all
         self.addCleanup(room.cleanup)
         self.room = room.name
         self.put("array.bin", b"some bits")

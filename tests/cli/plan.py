@@ -1,4 +1,4 @@
-"""clade plan: which layouts it looks at, what it proposes, and what it refuses."""
+"""clade plan: enumerated layouts, proposals and refusals."""
 
 import unittest
 
@@ -49,7 +49,8 @@ class Plan(unittest.TestCase):
         self.assertRegex(done.stderr, r"no layout of gpt:\S* on 2 ranks fits 0\.00 GB: the least is 0\.\d+ GB a rank, with data=")
 
     def test_layouts(self):
-        """All that divide the ranks and the batch, the fastest that fits first; layers only where they are worth cutting."""
+        """All divisors of the ranks and the batch; the fastest that fits is first. Layers are split only if that is
+        worthwhile."""
         slow = run("plan", "--model", SMALL, "--ranks", "4", "--batch", "8", "--memory", "1", "--flops", "0.01", "--list", "1000",
                    "--json")
         found = document(slow)["layouts"]
@@ -65,21 +66,21 @@ class Plan(unittest.TestCase):
         self.assertEqual({one["shard"] for one in found if one["data"] == 1}, {"none"})
 
     def test_alone(self):
-        """A slow link is worth no rank, and says so; a batch of one rank is all of it."""
+        """With a slow link, one rank is proposed with an explanation; its batch is the whole batch."""
         done = plan("lenet5", 4, "--link", "1000,0.001", batch="64")
         self.assertIn("times as fast, and not worth it", done.stdout)
         found = document(plan(SMALL, 1, "--json"))
         self.assertEqual(found["alone_seconds"], found["layouts"][0]["seconds"])
 
     def test_memory(self):
-        """What is shared out is less, and what does not fit is not proposed."""
+        """Sharding reduces memory, and layouts that do not fit are not proposed."""
         found = {(one["data"], one["tensor"], one["pipeline"], one["micro_batches"], one["interleave"], one["shard"]): one
                  for one in layouts(SMALL, 4)}
         whole, owned = found[4, 1, 1, 1, 1, "none"], found[4, 1, 1, 1, 1, "optimizer"]
         self.assertEqual(whole["optimizer_bytes"], 4 * owned["optimizer_bytes"])
         self.assertEqual(whole["optimizer_bytes"], 2 * whole["variable_bytes"])
         self.assertLess(found[1, 1, 4, 8, 1, "none"]["variable_bytes"], whole["variable_bytes"])
-        for (_, _, stages, micro_batches, _, shard), one in found.items(): # sums of 1, 2 and 4 micro-batches beside each other
+        for (_, _, stages, micro_batches, _, shard), one in found.items():  # pairwise sums of 1, 2 and 4 micro-batches
             if stages == 1 and shard == "none":
                 self.assertEqual(one["gradient_bytes"], {1: 1, 2: 1, 4: 2, 8: 3}[micro_batches] * one["variable_bytes"])
         least = min(one["memory_bytes"] for one in found.values())
@@ -90,7 +91,7 @@ class Plan(unittest.TestCase):
         self.assertEqual(sgd["optimizer_bytes"], 0)
 
     def test_tensor(self):
-        """A slow device's layers are worth cutting: parts of variables, and sums between."""
+        """On a slow device, splitting layers is worthwhile: sliced variables, with sums between."""
         done = run("plan", "--model", SMALL, "--ranks", "4", "--memory", "1", "--batch", "8", "--flops", "0.001", "--json",
                    "--list", "1000")
         cut, whole = (next(one for one in document(done)["layouts"] if one["tensor"] == n and one["pipeline"] == 1)
@@ -101,14 +102,14 @@ class Plan(unittest.TestCase):
         self.assertGreater(cut["moves_seconds"], 0)
 
     def test_links(self):
-        """A faster link is never slower; nodes have a link of their own."""
+        """A faster link is never slower; nodes have their own link."""
         slow, fast = layouts(SMALL, 4, "--link", "50,1")[0], layouts(SMALL, 4, "--link", "5,100")[0]
         nodes = layouts(SMALL, 4, "--link", "50,1", "--node", "4", "--node-link", "5,100")[0]
         self.assertLess(fast["seconds"], slow["seconds"])
         self.assertEqual(nodes["seconds"], fast["seconds"])
 
     def test_pipeline(self):
-        """What goes between stages, the embedding that the last layer shares included."""
+        """Communication between stages includes the embedding shared with the last layer."""
         found = [one for one in layouts(SMALL, 2) if one["pipeline"] == 2 and one["interleave"] == 1]
         for one in found:
             sent = {(message["from"], message["to"], message["when"]): message["bytes"] for message in one["messages"]}
@@ -120,7 +121,7 @@ class Plan(unittest.TestCase):
         self.assertGreater(few["idle"], many["idle"])
 
     def test_large(self):
-        """1.3 G parameters need no memory here; each is in one piece."""
+        """Planning 1.3 G parameters needs no memory for them; each is in one piece."""
         done = layouts("gpt:layers=24,width=2048,heads=16", 2, batch="2")
         for one in done:
             total = sum(piece["parameter_bytes"] for piece in one["pieces"])
@@ -138,7 +139,7 @@ class Plan(unittest.TestCase):
         self.assertRegex(done.stdout, r"\nmpirun -np 4 clade train --model lenet5 --batch 64")
 
     def test_device(self):
-        """One that is here: its estimates, and its memory."""
+        """An existing device: its estimates and its memory."""
         done = run("plan", "--model", "mlp", "--ranks", "2", "--json")
         found = document(done)
         self.assertEqual((found["ranks"], found["batch"]), (2, 16))

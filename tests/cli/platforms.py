@@ -1,4 +1,4 @@
-"""Several OpenCL platforms in one process: what is listed, which are empty and why, and the same model on each."""
+"""Several OpenCL platforms in one process: the list, the reasons for empty ones, and the same model on each."""
 
 import os
 import unittest
@@ -50,7 +50,7 @@ class Platforms(unittest.TestCase):
             self.assertEqual(document(done)["device"]["platform"], device["platform"])
 
     def test_nothing_is_taken_silently(self):
-        """Without a spec PoCL is taken; CLADE_DEVICE decides, and --device before it."""
+        """The default is PoCL; CLADE_DEVICE overrides it, and --device overrides both."""
         def taken(*args, env=None):
             return document(run("infer", "--demo", "mlp", "--json", *args, env=env))["device"]["platform"]
         self.assertEqual(taken(), "Portable Computing Language")

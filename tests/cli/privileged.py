@@ -1,5 +1,5 @@
-"""clade doctor where only root can break the machine: other users' directories, read-only and full disks, no loader at
-all, and a user who may not write anywhere."""
+"""clade doctor on faults that require root: directories of other users, read-only and full disks, a missing loader, and
+a user without any writable directory."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ class Privileged(unittest.TestCase):
             self.assertIn(word, checks[name]["message"] + " " + checks[name]["remedy"])
 
     def mounted(self, command):
-        """A command in front that mounts something where only the test sees it."""
+        """A command prefix that mounts something visible to the test only."""
         return ["unshare", "-m", "sh", "-e", "-c", command + '; exec "$@"', "-"]
 
     def test_cache_of_another_user(self):

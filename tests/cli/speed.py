@@ -1,8 +1,8 @@
-"""How fast Clade is beside what others made, as far as a test can tell: a few works of each kind, in turns with libraries,
-must reach 0.6 of what is wanted of a CPU with AVX-512, all together and each by itself. What does not is measured once more. Elsewhere it does not
-apply; CLADE_SPEED=1 runs it all the same, CLADE_SPEED=FLOOR with another floor than 0.6. It ends within 90 seconds:
-what a busy machine leaves no time for is told, and then the test reads as skipped, unless something was too slow: twice, or
-once where no time was left to measure it again, since what is slow everywhere uses up that time."""
+"""Clade's speed relative to other libraries: a few works of each kind, run alternately, must reach 0.6 of the target
+for CPUs with AVX-512, together and individually. Failures are measured again. The test does not apply to other CPUs;
+CLADE_SPEED=1 runs it anyway, CLADE_SPEED=FLOOR with another factor than 0.6. It ends within 90 seconds: works without
+time left are reported, and the test counts as skipped, unless something was too slow twice, or once without time for a
+second measurement, since a general slowdown uses up that time."""
 
 import math
 import os
@@ -26,8 +26,8 @@ LAYERS = "3x3 c=64 h=56 w=56 out=64 kernel=3 pad=1\n1x1 c=256 h=14 w=14 out=1024
 OPS = "relu n=16 c=64 h=128 w=128\nadd n=16 c=64 h=128 w=128\nmax_pool n=16 c=64 h=128 w=128\nsoftmax h=16384 w=1024\n" \
       "layer_norm h=16384 w=1024\ntranspose h=4096 w=4096\n"
 MODELS = "resnet50@1 batch=1 channels=3 side=224 classes=1000\nlenet5@128 batch=128 channels=1 side=28 classes=10 train\n"
-# What is run; by peer the geometric mean of the ratios that is wanted, and the least where that is; what else than
-# vectors of 512 bits it is wanted of.
+# Commands; the target by peer: the geometric mean of the ratios, and optionally the minimum; and requirements other
+# than 512-bit vectors.
 GROUPS = [
     ("squares", "gemm", SQUARES, ["--peer", "openblas"], {"openblas": (1.0, 0.95)}, ""),
     ("small", "gemm", SMALL, ["--peer", "openblas", "--chain", "10"], {"openblas": ((0.45 * 0.75 * 0.95) ** (1 / 3), 0.45)}, ""),
@@ -54,7 +54,7 @@ def mean(ratios):
 
 class Speed(unittest.TestCase):
     def measure(self, group, room, before=()):
-        """What was too slow, as text; where there is no time to find out, what was so before."""
+        """What was too slow, as text; without time for a measurement, the previous finding."""
         name, what, shapes, args, wanted, _ = group
         path = os.path.join(room, "shapes")
         with open(path, "w", encoding="utf-8") as file:

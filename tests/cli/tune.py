@@ -1,4 +1,4 @@
-"""What clade tune takes beside models: products and convolutions of sets and files, in types and passes."""
+"""clade tune for single operations: products and convolutions of shape sets and files, in types and passes."""
 
 import glob
 import json
@@ -19,7 +19,7 @@ class Kit(unittest.TestCase):
         os.chmod(self.room.name, 0o700)
 
     def tune(self, *args, budget=20, **env):
-        """The budget leaves time for some candidates of a small problem on a busy machine: they take a second or two."""
+        """The budget suffices for some candidates of a small problem on a busy machine, at one to two seconds each."""
         return run("tune", *args, "--budget", str(budget), env={"CLADE_CACHE_DIR": self.room.name, **env})
 
     def document(self, *args, **how):
@@ -28,7 +28,7 @@ class Kit(unittest.TestCase):
         return document(done)
 
     def rows(self, *args):
-        """Of the problems, what they were asked for as, and the rows."""
+        """Problems, the requested shapes, and the rows."""
         rows = [row for row in self.document(*args)["rows"] if row["op"] != "func"]
         return [row["target"] for row in rows], rows
 
@@ -87,14 +87,14 @@ class All(Kit):
         targets, rows = self.rows("gemm", "--set", "small", "--only", "64")
         self.assertEqual((targets, rows[0]["problem"]), (["gemm 64"], "f32[64,64] f32[64,64] -> f32"))
         _, rows = self.rows("64x64x64")
-        self.assertTrue(rows[0]["known"])  # the same product, however it was asked for
+        self.assertTrue(rows[0]["known"])  # the same product in another notation
         self.assertIn("--again measures what is known, too", self.tune("64x64x64").stdout)
         path = self.file("mine m=20 n=7 k=9 batch=2 trans_b frozen_b\n")
         _, rows = self.rows("gemm", "--shapes", path, "--dtype", "u8")
         self.assertEqual(rows[0]["problem"], "trans_b=1 u8[2,20,9] i8[2,7,9] -> i32")
 
     def test_the_kind_of_core_is_kept(self):
-        """However little time there was: no problem is begun then, nor the func timed as a whole, which is told."""
+        """With too little time, no problem is begun, the func is not timed as a whole, and both are reported."""
         done = self.tune("--json", "64x64x64", "mlp", budget=0.01)
         told = document(done)
         self.assertEqual((told["rows"], told["summary"]["measured"]), ([], 0))
@@ -105,8 +105,8 @@ class All(Kit):
             self.assertIn(json.load(file)["devices"][0]["device"]["fma_units"], (1, 2))
 
     def test_a_budget_is_kept(self):
-        """From when the func is there, with empty caches. What a last batch may take beyond it is less than a second and
-        half of what the func's own kernels took, which grows on a busy machine as it does."""
+        """Measured from the func's creation, with empty caches. The last batch may exceed the budget by less than a
+        second plus half the compile time of the func's own kernels, which scales with the machine's load."""
         driver = os.path.join(self.room.name, "pocl")
         os.mkdir(driver)
         told = document(self.tune("--json", "mlp", "--batch", "16", budget=5, POCL_CACHE_DIR=driver))

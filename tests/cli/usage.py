@@ -1,4 +1,4 @@
-"""Help, wrong usage, unknown devices, and the cache directory: exit statuses and who gets what on which stream."""
+"""Help, invalid usage, unknown devices, and the cache directory: exit statuses and output streams."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ class Usage(unittest.TestCase):
         self.assertIn("'more'", self.wrong("cache", "path", "more"))
 
     def test_full_device(self):
-        """What is printed and cannot be written is no success, whatever the command."""
+        """Every command fails if its output cannot be written."""
         for args in [["--help"], ["--version"], ["devices"], ["devices", "--json"], ["devices", "--help"],
                      ["cache", "path"], ["cache", "path", "--json"], ["doctor"], ["doctor", "--json"],
                      ["infer", "--demo", "mlp"], ["infer", "--demo", "mlp", "--json"], ["bench", "--help"],
@@ -56,7 +56,7 @@ class Usage(unittest.TestCase):
             self.assertIn("clade: cannot write to standard output", done.stderr)
 
     def test_older_names(self):
-        """They are read, with a warning that names the new one."""
+        """Old names are accepted, with a warning that contains the new one."""
         self.assertIn('"companion" is called "fallback" now', run("infer", "--demo", "mlp", "--companion", "zork").stderr)
         done = run("train", "--model", "mlp", "--data", "synthetic:64", "--augment", "normalise", "--companion", "zork")
         self.assertIn('"normalise" is called "normalize" now', done.stderr)
@@ -125,7 +125,7 @@ class Usage(unittest.TestCase):
         every = document(run("devices", "--json"))["devices"]
         done = run("devices", "--device", "")
         if len(every) == 1:
-            self.assertEqual(done.returncode, 0, done)  # everything matches, and that is one
+            self.assertEqual(done.returncode, 0, done)  # everything matches, and there is only one device
         else:
             self.assertEqual(done.returncode, 1, done)
             for device in every:

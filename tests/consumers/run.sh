@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build of Clade into a prefix of its own, and builds and runs programs against it, away from its tree: by
-# CMake (shared, static, C++17) and by pkg-config (shared, static; C++17 and C++20 by CXX, where it is here).
+# Installs a build of Clade into its own prefix, and builds and runs programs with it, out of tree: by CMake (shared,
+# static, C++17) and by pkg-config (shared, static; C++17 and C++20 if CXX exists).
 #   run.sh BUILD SOURCE VERSION CC CXX
 set -euo pipefail
 build=$1 source=$2 version=$3 cc=$4 cxx=$5
@@ -32,7 +32,7 @@ for pair in "intel_board aoc" "xilinx_platform v++"; do
   if cmake --build "$room/out" --target "$name" >/dev/null 2>&1; then echo "$name is a target" >&2; exit 1; fi
 done
 
-# A version that nobody has must be refused.
+# A version that does not exist must be refused.
 if cmake -S "$room/cmake" -B "$room/refused" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DVERSION=99.0 >"$room/refused.log" 2>&1
 then echo "version 99.0 was found" >&2; exit 1; fi
 
@@ -52,10 +52,10 @@ $cc -std=c11 $warnings "$room/consumer.c" $(pkg-config --cflags clade) "$libdir/
 
 echo "== clade-probe, beside the library"
 probe=$libdir/clade/clade-probe
-# It answers on descriptor 3, and knows no device and no probe by zeros.
+# Answers on descriptor 3; zeros match no device and no probe.
 [[ $("$probe" 0 0 vnni 0 1 3>&1 || true) == "unknown clade-probe is of another version of Clade" ]]
 
-# What C++20 designates, C++17 assigns: only the latter's program is for both.
+# Designated initializers need C++20; the other program works with both.
 if command -v "$cxx" >/dev/null; then
   for program in 17:consumer 20:consumer 20:first_program 20:macros; do
     echo "== pkg-config, $cxx, C++${program/:/, }"

@@ -1,5 +1,5 @@
-"""Follows docs/adding-a-type.md in a copy of the tree, which may touch four files at most; then runs what tests the new
-type: its conversions, files, and the ops that take it.
+"""Follows docs/adding-a-type.md in a copy of the repository, which may change at most four files; then tests the new
+type: conversions, files, and the ops that support it.
     adding_a_type.py ROOT CC
 """
 
@@ -13,7 +13,7 @@ PAGE = "docs/adding-a-type.md"
 TYPE = "f8e5m2"
 MOST_FILES = 4
 UNITS = ["base_dtype", "base_convert", "run_dtypes_all", "io_arrays", "io_vars"]
-OPS = ["gemm", "eltwise", "transpose", "reshape", "gather", "frame"]  # of eltwise, cast is a function
+OPS = ["gemm", "eltwise", "transpose", "reshape", "gather", "frame"]  # cast is a function of eltwise
 
 
 def main(root, cc):

@@ -1,5 +1,5 @@
-"""Follows docs/adding-an-op.md in a copy of the tree: writes its files, makes its additions, runs its commands; then
-builds and runs the new op's test, the rules, and the program outside of the tree.
+"""Follows docs/adding-an-op.md in a copy of the repository: writes its files, makes its additions, runs its commands;
+then builds and runs the new op's test, the rules, and the out-of-tree program.
     adding_an_op.py ROOT CC
 """
 
@@ -17,7 +17,7 @@ OUTSIDE = "acme/"
 
 
 def run(command, quiet=False, **kw):
-    """Ends the test where the command fails; what a quiet one said is shown then only."""
+    """Fails the test if the command fails. With `quiet`, shows its output in that case only."""
     print("+", command.strip() if isinstance(command, str) else " ".join(command), flush=True)
     said = subprocess.STDOUT if quiet else None
     done = subprocess.run(command, stdout=subprocess.PIPE if quiet else None, stderr=said, check=False, **kw)
@@ -45,7 +45,7 @@ def add(path, before, text):
 def copy_tree(root, tree):
     names = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"], check=True,
                            capture_output=True, text=True).stdout if os.path.exists(os.path.join(root, ".git")) else ""
-    if not names:  # a released archive
+    if not names:  # a release archive without git
         shutil.copytree(root, tree, ignore=lambda where, names: [n for n in names if where == root and "build" in n])
         return
     for name in filter(None, names.split("\0")):
@@ -55,7 +55,7 @@ def copy_tree(root, tree):
 
 
 def follow(path_of_page, tree, room):
-    """Does what the page says, each of whose fenced blocks has to be a step; returns the files that it writes."""
+    """Performs the page's steps, one for each fenced block; returns the files that it writes."""
     with open(os.path.join(tree, path_of_page), encoding="utf-8") as f:
         page = f.read()
     done = {"File": 0, "Add": 0, "Run": 0}

@@ -1,7 +1,6 @@
-"""The command on the emulated accelerator with PoCL's own device as its fallback: beside.py CLADE BUNDLE
+"""The command on the emulated accelerator with PoCL's device as fallback: beside.py CLADE BUNDLE
 
-It trains to the losses of PoCL's device alone, the trace tells who computed what, and words that cannot be followed are
-refused."""
+Trains to the losses of PoCL's device alone; the trace shows where nodes ran, and invalid placements are refused."""
 import json
 import os
 import pathlib
@@ -24,7 +23,7 @@ def losses(done):
 
 
 def places(path):
-    """Who computed what, by a trace: device, node, whether by a kernel of the bundle."""
+    """From a trace: device, node, and whether it used a bundle kernel."""
     done = [e for e in json.loads(pathlib.Path(path).read_text())["traceEvents"] if e["ph"] == "X"]
     return {(e["pid"], e["name"], e["args"]["impl"].startswith("systolic")) for e in done if e["args"]["kernel"]}
 
@@ -59,14 +58,14 @@ class Beside(unittest.TestCase):
         self.assertNotIn((0, "cross_entropy", True), ran)
 
     def test_resume_places_alike(self):
-        """What copies cost decides who computes what; what goes on goes on where it was."""
+        """The cost of copies determines placement; a resumed training keeps it."""
         room, trace = pathlib.Path(self.room.name), os.path.join(self.room.name, "trace.json")
         cache, cheap = room / "cache", room / "cheap.json"
         cache.mkdir(mode=0o700)
         tuned = subprocess.run([CLADE, "tune", "mlp", "--batch", "4", "--pass", "infer", "--budget", "0.1", *BESIDE],
                                env=dict(os.environ, CLADE_CACHE_DIR=str(cache)), capture_output=True, text=True,
                                timeout=300, check=False)
-        self.assertIn(tuned.returncode, (0, 1), tuned.stderr)  # 1: of the work itself nothing was measured in the time
+        self.assertIn(tuned.returncode, (0, 1), tuned.stderr)  # 1: nothing of the work itself was measured in time
         links = [(file, r) for file in cache.glob("tuning-*.json") for d in json.loads(file.read_text())["devices"]
                  for r in d["records"] if r["op"] == "transfer"]
         self.assertEqual(sorted(r["problem"].split()[0] for _, r in links), ["u8[1048576]", "u8[4096]"])

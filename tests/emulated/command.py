@@ -1,4 +1,4 @@
-"""The command loads the emulated accelerator by itself, from where it lies, when a spec asks for it and only then."""
+"""The command loads the emulated accelerator from its own directory, only if a device spec requests it."""
 
 import json
 import os

@@ -1,8 +1,9 @@
-"""A fresh process, empty caches, neither a compiler nor ld: loads the bundle of all kernels and computes in 0.1 s.
+"""A fresh process with empty caches, without compiler and linker, loads the bundle of all kernels and computes within
+0.1 s.
 
     fresh.py FRESH BUNDLE
 
-A machine that is slower now has as much more (yardstick.py); all tries are printed.
+The limit grows on slower machines (yardstick.py); all tries are printed.
 """
 import os
 import pathlib

@@ -1,4 +1,4 @@
-# Two rows of three probabilities, and a good end.
+# Expects two rows of three probabilities, and success.
 set -e
 printed=$("$1")
 echo "$printed"

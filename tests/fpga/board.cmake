@@ -1,6 +1,6 @@
 # cmake -D BOARD=… -D KIND=ice40|ecp5 -D ROWS=… -D COLS=… -D OUT=… -D CXX=… -D CC=… -D VERILATOR=… -D INCLUDE=…
 #       -D "CELLS=a;b" -D RUNTIME=… -D CLADE=… [-D READ_BACK=ON] -P board.cmake
-# Routes the array for a board, simulates what came out at its pins, and compares with C.
+# Routes the array for a board, simulates the result at its pins, and compares with C.
 cmake_minimum_required(VERSION 3.21)
 set(root ${CMAKE_CURRENT_LIST_DIR}/../..)
 macro(step)
@@ -18,7 +18,7 @@ if(READ_BACK)
   set(top chip)
   set(verilog ${OUT}/${BOARD}_back.v)
 endif()
-# The tools wrote it, so how it looks is no matter.
+# generated code, so no warnings
 execute_process(COMMAND ${CMAKE_COMMAND} -D VERILATOR=${VERILATOR} -D OUT=${OUT}/model -D TOP=${top}
     "-DSOURCES=${verilog};${CELLS}"
     "-DFLAGS=-Wno-lint;-Wno-style;-Wno-TIMESCALEMOD;-Wno-INITIALDLY;-DNO_ICE40_DEFAULT_ASSIGNMENTS;-DICE40_U;-DNO_INCLUDES"
@@ -29,8 +29,7 @@ step(${CXX} -O0 -w -DBOARD_ROWS=${ROWS} -DBOARD_COLS=${COLS} -DBOARD_LOG_DEPTH=8
   -pthread -o ${OUT}/board_test)
 step(${OUT}/board_test)
 
-# So its kernel was seen to be right in a simulation. The bundle tells that, the figures of the reports, and where each was
-# read.
+# The simulation has validated the kernel: the bundle records that, with the reports' figures and their sources.
 file(READ ${OUT}/manifest.json manifest)
 string(REPLACE "\"evidence\": \"none\"" "\"evidence\": \"simulated\"" manifest "${manifest}")
 file(WRITE ${OUT}/simulated.json "${manifest}")
@@ -39,7 +38,7 @@ execute_process(COMMAND ${CLADE} pack inspect ${OUT}/${BOARD}.bundle OUTPUT_VARI
 file(READ ${OUT}/report.json report)
 string(REGEX MATCH "\"value\": ([0-9.]+), \"source\": \"routed\", \"from\": \"([a-z]+)\"" found "${report}")
 set(from ${CMAKE_MATCH_2})
-string(REGEX REPLACE "\\.?0+$" "" mhz ${CMAKE_MATCH_1}) # it has two digits behind the point
+string(REGEX REPLACE "\\.?0+$" "" mhz ${CMAKE_MATCH_1}) # the report has two decimals
 set(fmax "${mhz} \\(routed, ${from}, seed 1\\)")
 string(JSON cells GET "${report}" lc)
 foreach(line "fmax_mhz +${fmax}" "lut +${cells} \\(routed, nextpnr\\)" "bandwidth_gbs .*\\(estimate"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A bundle for the accelerator whose array_i8 is in RTL: bundle.sh CLADE DEVICE. It loads there, its self-test and products
-# of bytes are computed by the simulated array; the accelerator without RTL does not take it.
+# A bundle for the accelerator whose array_i8 is in RTL: bundle.sh CLADE DEVICE. It loads there, and the simulated array
+# computes its self-test and products of bytes; the accelerator without RTL refuses it.
 set -e
 export CLADE_BUNDLE_PATH="$HOME/rtl.bundle"
 rm -f "$CLADE_BUNDLE_PATH"

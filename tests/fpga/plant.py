@@ -1,15 +1,15 @@
-"""Faults in a copy of the array, all of which the array's test must find.
+"""Plants faults in a copy of the array; the array's test must detect all of them.
 
-plant.py copy FROM TO: copies the sources and puts each fault beside the right expression, as
+plant.py copy FROM TO: copies the sources and puts each fault beside the correct expression, as
     fault() == n ? wrong : right
-so that one build holds all of them. plant.py run PROGRAM: it passes with no fault and fails with each."""
+so that one build contains all of them. plant.py run PROGRAM: it must pass without a fault and fail with each."""
 
 import os
 import re
 import subprocess
 import sys
 
-FAULTS = [  # file, where (the expression between « and » is right), wrong, what that is
+FAULTS = [  # file, location (the correct expression is between « and »), wrong expression, description
     ("pe", "product <= «$signed(a_in) * $signed(b_in)»;", "$signed(a_in) * $signed({1'b0, b_in})", "unsigned b"),
     ("pe", "sum + «{{16{product[15]}}, product}»;", "{16'b0, product}", "unsigned products"),
     ("pe", "sum      <= «last_out ? '0 : total»;", "total", "a sum that goes on into the next tile"),
@@ -40,7 +40,7 @@ def copy(source, target):
     for name in os.listdir(source):
         with open(os.path.join(source, name), encoding="utf-8") as f:
             texts[name] = f.read()
-    planted = {}  # where: the expression so far
+    planted = {}  # location: the expression so far
     for number, (module, where, wrong, what) in enumerate(FAULTS, 1):
         before, right, after = re.split("[«»]", where)
         name = f"clade_{module}.sv"

@@ -1,4 +1,4 @@
-"""Seeds for the fuzzer: a folder of small files for each format. corpus.py TELL BUNDLES DEVICES FOLDER"""
+"""Creates seeds for the fuzzer: a directory of small files per format. corpus.py TELL BUNDLES DEVICES FOLDER"""
 
 import gzip
 import os

@@ -1,5 +1,5 @@
-"""Lets libFuzzer look for files that break a reader. Reads as skipped where clang cannot build it.
-    fuzz.py build PROGRAM TELL BUNDLES DEVICES COMMAND…   builds the program, and its seeds beside it
+"""Runs libFuzzer on a file reader. Skipped if clang cannot build it.
+    fuzz.py build PROGRAM TELL BUNDLES DEVICES COMMAND…   builds the program and its seeds
     fuzz.py run PROGRAM FORMAT LIMIT   -runs=… or -max_total_time=…"""
 
 import os
@@ -11,7 +11,7 @@ import tempfile
 import corpus
 
 SKIPPED = 77
-# A file of some bytes must not take a gigabyte; what was found is printed, not written beside the corpus.
+# Small files must not allocate a gigabyte. Findings are printed instead of written to files.
 LIMITS = ["-max_len=8192", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeout=10", "-seed=1",
           "-print_final_stats=1", "-dict=" + os.path.join(os.path.dirname(os.path.abspath(__file__)), "words.dict")]
 

@@ -1,5 +1,5 @@
-"""Strict readers of the files that Clade writes, from the formats' own descriptions: safetensors and TFRecord with
-TensorBoard's events. Whatever is not exactly right is an AssertionError."""
+"""Strict readers for the files that Clade writes, by the formats' specifications: safetensors, and TFRecord with
+TensorBoard's events. Any deviation is an AssertionError."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ def once(pairs):
 
 
 def safetensors(data):
-    """({name: (dtype, shape, bytes)}, metadata)"""
+    """Returns ({name: (dtype, shape, bytes)}, metadata)."""
     (length,) = struct.unpack_from("<Q", data)
     header = data[8:8 + length]
     assert len(header) == length and header[:1] == b"{" and (8 + length) % 8 == 0
@@ -84,7 +84,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, wire, value) of each field of a message."""
+    """Yields (number, wire, value) for each field of a message."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)
@@ -103,7 +103,7 @@ def fields(data):
 
 
 def message(data, known):
-    """{name: value} of a message whose fields are {number: (name, wire, how to read it)}; none is there twice."""
+    """{name: value} of a message with the fields {number: (name, wire, decoder)}, none of them repeated."""
     found = {}
     for number, wire, value in fields(data):
         name, wanted, read = known[number]
@@ -135,7 +135,7 @@ EVENT = {1: ("wall_time", 1, double), 2: ("step", 0, int), 3: ("file_version", 2
 
 
 def events(data):
-    """Every event of a file; the first tells the version."""
+    """All events of a file; the first has the version."""
     found = [message(record, EVENT) for record in records(data)]
     assert found[0]["file_version"] == "brain.Event:2"
     assert all("file_version" not in event for event in found[1:])

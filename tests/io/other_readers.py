@@ -1,5 +1,5 @@
-"""Files that Clade wrote, read by TensorBoard and by the package safetensors. Reads as skipped unless both are
-installed: nothing here was checked then. other_readers.py TELL"""
+"""Reads Clade's files with TensorBoard and the package safetensors. Skipped unless both are installed, since nothing is
+checked then. other_readers.py TELL"""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Files that Clade wrote, read by the strict readers of formats.py. read_back.py TELL"""
+"""Reads Clade's files with the strict readers of formats.py. read_back.py TELL"""
 
 import csv
 import glob
@@ -38,7 +38,7 @@ def shapes(weights_only=False):
 
 
 def expected(name):
-    """The bytes that tell.c puts into a variable."""
+    """The bytes that tell.c writes to a variable."""
     dtype, shape = shapes()[name]
     number = list(shapes()).index(name)
     values = [(i + number) % 256 / 2 for i in range(math.prod(shape))]

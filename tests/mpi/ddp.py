@@ -1,10 +1,10 @@
-"""ResNet-18 on images of 32 x 32 by two ranks of one thread, beside PyTorch's DistributedDataParallel over gloo, and beside one
-process of two threads, in turns. Text goes to standard error, and a document to standard output.
+"""ResNet-18 on 32 x 32 images by two ranks of one thread, alternating with PyTorch's DistributedDataParallel over gloo
+and with one process of two threads. Progress goes to standard error, a document to standard output.
 
     ddp.py CLADE MPIRUN [--batch N] [--rounds N] [--steps N] [--check]
 
---batch: images of each rank, 32; one process has those of both. --check: fails below the ratios that are aimed at.
-Reads as skipped where no Python has torch (Debian: python3-torch); CLADE_BENCH_PYTHON names another one.
+--batch: images per rank, default 32; the single process has those of both. --check: fails below the target ratios.
+Skipped if no Python has torch (Debian: python3-torch); CLADE_BENCH_PYTHON selects the interpreter.
 """
 import argparse
 import json
@@ -20,8 +20,8 @@ import time
 import told
 from noise import noise
 
-SKIPPED = 77  # what ctest takes for a test that was skipped
-RANKS, WARM, TEST = 2, 3, 32  # WARM: steps that do not count, since something is compiled or made in them
+SKIPPED = 77  # ctest's exit status for skipped tests
+RANKS, WARM, TEST = 2, 3, 32  # WARM: uncounted steps, which include compilation and initialization
 MPI = ["--bind-to", "core", "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ddp_torch.py")
@@ -51,9 +51,9 @@ def python_with_torch():
     return None
 
 
-# ---- contestants: seconds of each step that counts ----
+# ---- contestants: seconds of each counted step ----
 def clade(command, threads, processors):
-    """By the times at which a step is told."""
+    """From the times at which steps are reported."""
     env = {**os.environ, **AS_ROOT, "POCL_MAX_PTHREAD_COUNT": str(threads)}
     found = []
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -99,9 +99,9 @@ def by_torch(job):
     return found["seconds"][WARM:], found
 
 
-# ---- what others do meanwhile ----
+# ---- load by other processes ----
 def ticks():
-    """Of all processors: all, and idle ones; and seconds of what this script started."""
+    """Total and idle ticks of all processors, and CPU seconds of this script's children."""
     with open("/proc/stat", encoding="utf-8") as stat:
         all_of_them = list(map(int, stat.readline().split()[1:9]))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,7 +115,7 @@ def busy(before, after):
 
 # ---- the comparison ----
 def measure(job):
-    """Rounds in which each has a turn."""
+    """Rounds in which each contestant runs once."""
     contestants = {"clade": by_ranks, "pytorch": by_torch, "one_process": by_one}
     medians, told_by = {name: [] for name in contestants}, {}
     before = ticks()
@@ -129,7 +129,7 @@ def measure(job):
 
 
 def ratio(medians, other):
-    """Of a round, as load changes from one to the next; above 1: Clade's ranks are faster."""
+    """Compared within a round, since load varies between rounds; above 1: Clade's ranks are faster."""
     return statistics.median(theirs / ours for ours, theirs in zip(medians["clade"], medians[other]))
 
 

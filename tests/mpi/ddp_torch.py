@@ -1,9 +1,9 @@
-"""A rank of PyTorch's DistributedDataParallel over gloo, for ddp.py: trains Clade's ResNet-18 for images of 32 x 32.
+"""A rank of PyTorch's DistributedDataParallel over gloo, for ddp.py: trains Clade's ResNet-18 for 32 x 32 images.
 
     ddp_torch.py ROOM RANK RANKS PORT BATCH
 
-ROOM holds x_train.npy and y_train.npy, each step takes BATCH of the images for each rank. Rank 0 prints a line of JSON: the
-version, how many parameters there are, and the seconds of each step.
+ROOM holds x_train.npy and y_train.npy; each step uses BATCH images per rank. Rank 0 prints a line of JSON: the version,
+the number of parameters, and the seconds of each step.
 """
 import datetime
 import json
@@ -35,7 +35,7 @@ class Block(nn.Module):
 
 
 def resnet18():
-    """As examples/models/resnet.c has it for small images."""
+    """As in examples/models/resnet.c for small images."""
     blocks = [Block(max(64, width // 2) if not i else width, width, 2 if width > 64 and not i else 1)
               for width in (64, 128, 256, 512) for i in range(2)]
     return nn.Sequential(convolve(3, 64, 3), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
@@ -53,7 +53,7 @@ def main():
     torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{PORT}", rank=RANK, world_size=RANKS,
                                          timeout=datetime.timedelta(minutes=2))
     x, y = data()
-    # Its faster ways: gradients lie in the buckets, and running statistics are each rank's own, as in Clade.
+    # Its fastest settings: gradients are views of buckets, and running statistics are local, as in Clade.
     net = nn.parallel.DistributedDataParallel(resnet18(), gradient_as_bucket_view=True, broadcast_buffers=False)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9)
     order, seconds = torch.randperm(len(x)), []

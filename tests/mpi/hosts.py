@@ -1,13 +1,14 @@
-"""Several hosts on this machine, for mpirun: network namespaces, whose links to a bridge have a bandwidth.
+"""Several emulated hosts on this machine, for mpirun: network namespaces connected to a bridge by links of limited
+bandwidth.
 
     if __name__ == "__main__":
-        hosts.enter()                       # starts this script again, in namespaces of its own
+        hosts.enter()                       # restarts this script in its own namespaces
         with hosts.Hosts(2, "1gbit") as both:
             subprocess.run(both.command(["clade", "train", …]))
 
-A host is a process with a network and a host name of its own. The bridge and mpirun are in the network of the script, from
-which no way leads to the machine's. All of it ends with the script, whatever ends that: the kernel kills all processes of
-its PID namespace, and with them go the networks.
+A host is a process with its own network and host name. The bridge and mpirun are in the script's network, which is
+isolated from the machine's. Everything ends with the script, however it ends: the kernel kills all processes of its PID
+namespace, and the networks disappear with them.
 """
 import json
 import os
@@ -16,10 +17,10 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77  # what ctest takes for a test that was skipped
+SKIPPED = 77  # ctest's exit status for skipped tests
 NET = "10.250.0"
-# What a link may do at once is more than the 64 KiB of data that TCP hands over together: the kernel would cut each of
-# them into packets of 1500 bytes, for which two processors that are busy have no time. 80 KiB are 0.7 ms at 1 Gbit/s.
+# The burst exceeds the 64 KiB that TCP passes on at once: otherwise the kernel would split them into packets of 1500
+# bytes, for which busy processors have no time. 80 KiB are 0.7 ms at 1 Gbit/s.
 LIMITS = ["burst", "80kb", "limit", "1mb"]
 INSIDE = "CLADE_TEST_HOSTS"
 
@@ -29,7 +30,7 @@ def ip(*words, tool="ip"):
 
 
 def refusal():
-    """Why hosts cannot be made here; None: they can."""
+    """Reason why hosts cannot be created here, or None."""
     script = ("ip link add b0 type bridge && ip link add a0 type veth peer name a1 && ip link set a1 master b0 && "
               f"tc qdisc add dev a0 root tbf rate 1gbit {' '.join(LIMITS)}")
     try:
@@ -41,7 +42,7 @@ def refusal():
 
 
 def enter():
-    """Goes on in namespaces of its own, or ends as skipped."""
+    """Continues in new namespaces, or ends as skipped."""
     if os.environ.get(INSIDE):
         return
     why = refusal()
@@ -53,7 +54,7 @@ def enter():
 
 
 class Hosts:
-    """Hosts h1, h2, …, each way of whose link carries `rate`; None: no limit."""
+    """Hosts h1, h2, …, with links of `rate` in each direction; None: unlimited."""
 
     def __init__(self, n, rate=None):
         self.names = [f"h{i + 1}" for i in range(n)]
@@ -80,7 +81,7 @@ class Hosts:
             keeper.kill()
             keeper.communicate()
         subprocess.run(["ip", "link", "delete", "switch"], capture_output=True, check=False)
-        for name in self.names:  # a network that nobody is in any more ends a moment later
+        for name in self.names:  # an unused network disappears a moment later
             subprocess.run(["ip", "link", "delete", f"to-{name}"], capture_output=True, check=False)
         self.room.cleanup()
 
@@ -107,7 +108,7 @@ class Hosts:
         return subprocess.run([*self.entry(name), *command], check=True, capture_output=True, text=True).stdout
 
     def write_agent(self):
-        """What mpirun calls in place of ssh: agent HOST COMMAND…"""
+        """The program that mpirun calls instead of ssh: agent HOST COMMAND…"""
         self.agent = os.path.join(self.room.name, "agent")
         cases = [f"{name}) exec {shlex.join(self.entry(name))} sh -c \"$*\" ;;" for name in self.names]
         with open(self.agent, "w", encoding="utf-8") as file:
@@ -115,13 +116,13 @@ class Hosts:
         os.chmod(self.agent, 0o755)
 
     def command(self, command, per_host=1, mpirun="mpirun"):
-        """mpirun's, which starts `command` on each host."""
+        """The mpirun command that starts `command` on each host."""
         hosts = ",".join(f"{name}:{per_host}" for name in self.names)
         return [mpirun, "--host", hosts, "-np", str(per_host * len(self.names)), "--map-by", "slot", "--bind-to", "none",
                 "--mca", "plm_rsh_agent", self.agent, "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp", "--mca",
                 "btl_tcp_if_include", f"{NET}.0/24", "--mca", "oob_tcp_if_include", f"{NET}.0/24", *command]
 
     def counters(self, name):
-        """Bytes that the interface of a host has sent and received."""
+        """Bytes sent and received by a host's interface."""
         told = json.loads(self.inside(name, "ip", "-s", "-j", "link", "show", "eth0"))[0]["stats64"]
         return told["tx"]["bytes"], told["rx"]["bytes"]

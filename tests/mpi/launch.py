@@ -1,4 +1,4 @@
-"""clade launch: a training whose ranks are killed or stopped ends with the bits of one that nobody disturbed.
+"""clade launch: a training whose ranks are killed or stopped ends with the bits of an undisturbed one.
     launch.py CLADE MPIRUN [all]
 """
 import os
@@ -22,16 +22,16 @@ STOPS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIG
 
 
 def hear():
-    """What this test may have been started to ignore, as in the background of a shell."""
+    """Restores signals that this test may have inherited as ignored, for example from a background shell."""
     for number in STOPS:
         signal.signal(number, signal.SIG_DFL)
 
 
 class Job:
-    """A command that is launched: its lines are read while it goes on."""
+    """A launched command whose output is read while it runs."""
 
     def __init__(self, *command, retries=3, pause=30):
-        self.words = tempfile.TemporaryFile("a+", encoding="utf-8")  # a pipe that nobody reads would fill
+        self.words = tempfile.TemporaryFile("a+", encoding="utf-8")  # an unread pipe would fill up
         self.process = subprocess.Popen([CLADE, "launch", "--retries", str(retries), "--pause", str(pause), "--", *command],
                                         env=ENV, stdout=subprocess.PIPE, stderr=self.words, text=True, preexec_fn=hear)
         self.seen = []
@@ -40,14 +40,14 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        while self.process.poll() is None:  # a test failed; the third one kills what is launched
+        while self.process.poll() is None:  # a test failed; the third signal kills the launched command
             self.process.send_signal(signal.SIGTERM)
             time.sleep(0.5)
         self.process.stdout.close()
         self.words.close()
 
     def until(self, step):
-        """Reads up to an event of this step or a later one of the try that is under way; None: there is none to come."""
+        """Reads to an event of this or a later step of the current attempt; None: the output ended."""
         for line in self.process.stdout:
             event = told.event(line)
             self.seen += [event] if event else []
@@ -59,7 +59,7 @@ class Job:
         return children_of(self.process.pid)[0]
 
     def end(self):
-        """The exit status, and what it told people."""
+        """The exit status and the messages."""
         self.until(float("inf"))
         return self.process.wait(timeout=60), self.told()
 
@@ -92,7 +92,7 @@ class Case(unittest.TestCase):
         return words
 
     def counted(self, script, *options):
-        """The status of a shell's script that is launched, and how often it ran."""
+        """The status of a launched shell script, and how often it ran."""
         marks = os.path.join(self.room, "marks")
         done = run([CLADE, "launch", "--pause", "0", *options, "--", "sh", "-c", f"echo >>{marks}; {script}"])
         with open(marks, encoding="utf-8") as file:
@@ -121,7 +121,7 @@ class Launch(Case):
             self.assertEqual(self.counted(script, *options)[:2], (status, times), script)
 
     def test_nothing_is_left_of_a_try(self):
-        """What lets itself be told to end, and what does not; children, and others' that were left behind."""
+        """Processes that exit on a signal and those that do not; children and detached processes."""
         marks = os.path.join(self.room, "pids")
         script = f'(trap "" TERM; echo $$ >>{marks}; exec sleep 1000) & setsid sleep 1001 & echo $! >>{marks}; kill -9 $$'
         begun = time.monotonic()
@@ -142,7 +142,7 @@ class Launch(Case):
 
 class All(Case):
     def test_twenty_dead_ranks(self):
-        """One after another, at random; every other one before its try has written a checkpoint of its own."""
+        """Kills ranks one after another at random, every other one before the attempt's first checkpoint."""
         options, chance = [*LENET, "--epochs", "4"], random.Random(7)
         begins = 0
         with Job(*ranks(*options, *OFTEN, "--checkpoint-dir", self.folder), retries=20, pause=0) as job:
@@ -179,7 +179,7 @@ class All(Case):
             self.ends_as_undisturbed(job, *options)
 
     def test_a_node_that_is_lost(self):
-        """Its daemon and its rank. The nodes are this machine's, by an agent in place of ssh."""
+        """A node's daemon and rank are lost. Nodes are simulated on this machine by an agent instead of ssh."""
         agent = os.path.join(self.room, "agent")
         with open(agent, "w", encoding="utf-8") as file:
             file.write('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n')
@@ -199,7 +199,7 @@ class All(Case):
         self.assertEqual(len(tries(words)), 1, words)
 
     def test_told_to_stop(self):
-        """Each signal ends all ranks after one step, with a checkpoint, and there is no other try."""
+        """Each signal ends all ranks after one step with a checkpoint, without another attempt."""
         for number in STOPS:
             folder = os.path.join(self.room, number.name)
             with Job(*ranks(*LENET, "--epochs", "100", "--checkpoint-dir", folder)) as job:
@@ -218,7 +218,7 @@ class All(Case):
         self.assertEqual((status, len(tries(words))), (75, 1), words)
 
     def test_who_insists(self):
-        """A command that hears nothing is killed at the third signal."""
+        """A command that ignores signals is killed at the third one."""
         with Job("sh", "-c", 'trap "" TERM; echo "{\\"event\\":\\"step\\",\\"step\\":1}"; while :; do sleep 1; done') as job:
             job.until(1)
             for _ in range(3):
@@ -228,7 +228,8 @@ class All(Case):
             self.assertEqual(job.end()[0], 137)
 
     def test_overwrite(self):
-        """Before its first checkpoint a training that replaces another one begins anew; after it, it goes on."""
+        """A training that replaces another one restarts from the beginning before its first checkpoint, and resumes
+        after it."""
         result(run(train(*LENET, "--seed", "1", "--epochs", "1", "--checkpoint-dir", self.folder)))
         marks = os.path.join(self.room, "marks")
         first = f'if [ ! -e {marks} ]; then touch {marks}; kill -9 $$; fi; exec "$@"'

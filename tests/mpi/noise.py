@@ -1,11 +1,11 @@
-"""Images of noise, for trainings that are timed or compared and need not learn."""
+"""Images of noise, for trainings that are timed or compared but need not learn."""
 import os
 import random
 import struct
 
 
 def noise(folder, training, testing):
-    """Color images of 32 x 32, of ten classes."""
+    """32 x 32 color images in ten classes."""
     source = random.Random(1)
     for part, count in ("train", training), ("test", testing):
         for name, shape in ("x", (count, 3, 32, 32)), ("y", (count,)):

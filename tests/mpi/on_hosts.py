@@ -1,6 +1,6 @@
-"""Trainings on two hosts (hosts.py), whose link carries 1 Gbit/s each way.
-    on_hosts.py CLADE MPIRUN              bits, bytes, and what is left of hosts
-    on_hosts.py CLADE MPIRUN ALL_REDUCE   how fast, beside MPI's own sums: on a machine that does nothing else
+"""Trainings on two emulated hosts (hosts.py), with links of 1 Gbit/s in each direction.
+    on_hosts.py CLADE MPIRUN              bits, bytes, and clean-up
+    on_hosts.py CLADE MPIRUN ALL_REDUCE   speed compared with MPI's all-reduce, on an idle machine
 """
 import json
 import os
@@ -35,8 +35,8 @@ class All(unittest.TestCase):
             self.assertEqual(apart["comm"]["ranks"], 2 * per_host)
 
     def test_bytes_as_told(self):
-        """What a second epoch adds to the interface's counter and to what the training tells: variables that are handed
-        out at first are in the former alone."""
+        """The difference that a second epoch makes to the interface's counters and to the reported bytes; initial
+        variables are counted by the former only."""
         sent, told = [], []
         with hosts.Hosts(2, RATE) as both:
             for epochs in "1", "2":
@@ -81,7 +81,7 @@ class All(unittest.TestCase):
 
 class Long(unittest.TestCase):
     def test_sums(self):
-        """Of a sum over two ranks, each sends as many bytes as the sum has."""
+        """In a sum over two ranks, each sends as many bytes as the sum has."""
         with hosts.Hosts(2, RATE) as both:
             ours = comm(both)["sums"]
             theirs = lines(on_hosts(both, sys.argv[3]))
@@ -113,7 +113,7 @@ class Long(unittest.TestCase):
 
 
 def processes():
-    """Those that have not ended: of one that only waits for its parent to ask, /proc has no command line."""
+    """Running processes; a zombie has no command line in /proc."""
     found = set()
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -1,4 +1,4 @@
-"""clade train of a model that ranks compute together (docs/parallel.md), against one process.
+"""clade train of a model that several ranks compute together (docs/parallel.md), against one process.
     parallel.py CLADE MPIRUN [all]
 """
 import json
@@ -44,7 +44,7 @@ def tested(done):
 
 
 def near(test, ours, theirs, first=1e-5):
-    """The losses of 20 steps, and of the test."""
+    """Compares the losses of 20 steps and of the test."""
     test.assertEqual(len(ours), len(theirs))
     test.assertLess(abs(ours[0] - theirs[0]), first)
     for i, (one, other) in enumerate(zip(ours[:20], theirs[:20])):
@@ -52,7 +52,7 @@ def near(test, ours, theirs, first=1e-5):
 
 
 def as_one(test, n, layout, *options, micro=1, devices=False, more=()):
-    """A layout's losses are those of one process with as many micro-batches of the same rows."""
+    """A layout's losses equal those of one process with the same micro-batches."""
     data = dict(word.split("=") for word in layout.split(",")).get("data", "1")
     shares = ["--micro-batches", str(micro * int(data))]
     one = train(1, *options, *ONE, *(shares if micro * int(data) > 1 else []))
@@ -71,7 +71,7 @@ def refused(test, n, options, words, status=1):
 
 
 def checkpoint(folder):
-    """The tensors of the newest one, by name."""
+    """The tensors of the newest checkpoint, by name."""
     path = os.path.join(folder, max(name for name in os.listdir(folder) if name.startswith("step-")))
     with open(path, "rb") as file:
         data = file.read()
@@ -83,7 +83,7 @@ def checkpoint(folder):
 
 
 def resumed(test, before, after, *options):
-    """(ranks, layout) goes on as another one: the losses stay near those of the one that began."""
+    """Resumes from (ranks, layout) with another one: losses stay close to those of the original layout."""
     def start(layout, *more):
         n, words = layout
         return train(n, *options, *(["--parallel", words] if words else []), *more)
@@ -98,7 +98,7 @@ def resumed(test, before, after, *options):
 
 class Parallel(unittest.TestCase):
     def test_micro_batches(self):
-        """Gradients of all of them make one update; parts may be uneven."""
+        """One update uses the gradients of all micro-batches; slices may be uneven."""
         whole, parts, uneven = (losses(train(1, *MLP, *ONE, "--micro-batches", n)) for n in ("1", "4", "3"))
         near(self, parts, whole)
         near(self, uneven, whole)
@@ -132,7 +132,7 @@ class Parallel(unittest.TestCase):
 
 
 def disagree(test, first, second, words):
-    """Options of rank 0, those of rank 1, and what the message names."""
+    """Options of rank 0, those of rank 1, and the expected message."""
     both = [shlex.join([CLADE, "train", "--json", *MLP, *ONE, *options]) for options in (first, second)]
     choice = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec {both[0]}; else exec {both[1]}; fi'
     done = run([MPIRUN, "-np", "2", *HERE, "sh", "-c", choice])
@@ -141,7 +141,7 @@ def disagree(test, first, second, words):
 
 
 def begun(n, *options):
-    """A job that goes on until it is ended, whose ranks compile no more."""
+    """A job that runs until it is stopped, past compilation on all ranks."""
     forever = [CLADE, "train", "--json", *MLP, "--epochs", "10000", "--timeout", "3", *options]
     job = subprocess.Popen([MPIRUN, "-np", str(n), *HERE, *forever], env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True)
@@ -157,7 +157,7 @@ class All(unittest.TestCase):
         as_one(self, 4, "tensor=2,pipeline=2", *MLP, micro=2, devices=True)
 
     def test_traced(self):
-        """Rank 0 has another run while it keeps times, and the others go on with theirs."""
+        """Rank 0 has another run for profiling; the others keep theirs."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             trace = os.path.join(room, "trace.json")
             train_by = [*MLP, *ONE, "--parallel", "data=2", "--micro-batches", "2", "--timeout", "120"]
@@ -172,7 +172,7 @@ class All(unittest.TestCase):
             as_one(self, n, layout, *lenet5, micro=micro)
 
     def test_resnet18(self):
-        """Its normalization looks at the rows of a micro-batch, which are the same in all layouts."""
+        """Batch normalization uses the rows of a micro-batch, which are the same in all layouts."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             noise(room, 160, 16)
             resnet18 = ["--model", "resnet18", "--data", "npy:" + room, "--batch", "16", "--seed", "7", "--optimizer", "sgd", "--lr",
@@ -204,7 +204,7 @@ class All(unittest.TestCase):
             resumed(self, before, after, *adam)
 
     def test_checkpoints_are_whole(self):
-        """Of a training that has not begun they are those of one process, to the bit."""
+        """Before any step, they equal those of one process bit by bit."""
         held = {}
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             layouts = [], ["--parallel", "tensor=2,pipeline=2"], ["--parallel", "tensor=2", "--shard", "optimizer"]
@@ -229,7 +229,7 @@ class All(unittest.TestCase):
         near(self, losses(train(4, *MLP, *ONE, "--parallel", "data=2,pipeline=2", "--shard", "optimizer")), one)
 
     def test_a_rank_that_dies(self):
-        """The others end within ten seconds, whichever neighbor of theirs it was."""
+        """The others end within ten seconds, whichever rank died."""
         for rank in 1, 2, 4:
             job, ranks = begun(8, "--parallel", "data=2,tensor=2,pipeline=2")
             os.kill(ranks[rank], signal.SIGKILL)
@@ -239,7 +239,7 @@ class All(unittest.TestCase):
             self.assertLess(time.monotonic() - since, 10)
 
     def test_a_rank_that_is_stopped(self):
-        """One that waits for it names it, and nothing of the job is left."""
+        """A waiting rank names it, and no process of the job remains."""
         for rank in 1, 2, 4:
             job, ranks = begun(8, "--parallel", "data=2,tensor=2,pipeline=2")
             os.kill(ranks[rank], signal.SIGSTOP)
@@ -249,7 +249,7 @@ class All(unittest.TestCase):
             self.assertFalse([pid for pid in ranks if ours(pid)])
 
     def test_a_signal_stops_all(self):
-        """At the same step, with a checkpoint that goes on."""
+        """All ranks stop at the same step, with a checkpoint that can be resumed."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             kept = ["--checkpoint-dir", os.path.join(room, "run")]
             job, ranks = begun(4, "--parallel", "tensor=2,pipeline=2", *kept)

@@ -1,6 +1,6 @@
-"""A step of two ranks on this machine, each bound to a processor, beside what was predicted of it: by `clade bench comm`, which
-takes its step apart on both ranks at once, and by `clade bench scale`, from one process on one processor. On a machine that
-does nothing else.
+"""A step of two ranks on this machine, each bound to a processor, against predictions: of `clade bench comm`, which
+measures the parts of a step on both ranks, and of `clade bench scale`, from one process on one processor. Needs an idle
+machine.
     predicted.py CLADE MPIRUN
 """
 import json

@@ -1,4 +1,4 @@
-"""clade train under mpirun: the same bits as one process with as many devices, and what ends a job.
+"""clade train under mpirun: the same bits as one process with as many devices, and the ways in which a job ends.
     ranks.py CLADE MPIRUN [all]
 """
 import itertools
@@ -38,7 +38,7 @@ def events(done):
 def result(done):
     assert done.returncode == 0, done
     ends = [event for event in events(done) if event["event"] == "done"]
-    assert len(ends) == 1, done  # rank 0's alone
+    assert len(ends) == 1, done  # from rank 0 only
     return ends[0]
 
 
@@ -55,7 +55,7 @@ def bits_of(n, model, *more):
 
 
 def resume_by(test, before, after):
-    """Another number of ranks goes on: the losses stay near those of the number that began."""
+    """Resumes with another number of ranks: losses stay close to those of the original number."""
     options = ["--model", "mlp", "--data", "digits", "--batch", "60", "--optimizer", "sgd", "--strict"]
     with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
         kept = ["--checkpoint-dir", os.path.join(room, "run")]
@@ -71,7 +71,7 @@ def resume_by(test, before, after):
 
 
 def devices_of(n, *options, **env):
-    """Of each local rank, the device that it took."""
+    """The device of each local rank."""
     done = run([MPIRUN, "-np", str(n), *HERE, *train("--model", "mlp", "--data", "digits", "--batch", "1000", "--epochs", "1",
                                                      *options)], {"POCL_DEVICES": "pthread pthread", "CLADE_LOG": "info", **env})
     result(done)
@@ -84,14 +84,15 @@ DIGITS = ["--model", "mlp", "--data", "digits", "--batch", "64", "--seed", "7"]
 
 
 def checkpoint(folder):
-    """The newest one's bytes."""
+    """The bytes of the newest checkpoint."""
     path = os.path.join(folder, max(name for name in os.listdir(folder) if name.startswith("step-")))
     with open(path, "rb") as file:
         return file.read()
 
 
 def shards_as_whole(test, n, *options, shards=SHARDS):
-    """The bits of ranks that have all of the optimizer, and their checkpoint; of its state each has a part."""
+    """Sharded ranks give the bits and the checkpoint of ranks that have the whole optimizer; each has a part of its
+    state."""
     with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
         whole = on_ranks(n, *options, "--epochs", "1", "--checkpoint-dir", os.path.join(room, "none"))
         has = events(whole)[0]["optimizer_bytes"]
@@ -108,7 +109,7 @@ def shards_as_whole(test, n, *options, shards=SHARDS):
 
 
 def disagree(test, *cases):
-    """Options of rank 0, those of rank 1, and what the message names."""
+    """Options of rank 0, those of rank 1, and the expected message."""
     options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--epochs", "1"]
     for first, second, name in cases:
         begun = time.monotonic()
@@ -121,11 +122,11 @@ def disagree(test, *cases):
 
 
 def stopped(test, rank, *options, words="rank {0} has not answered rank {1} of 2"):
-    """The other one tells of it, and nothing of the job is left."""
+    """The other rank reports it, and no process of the job remains."""
     forever = ["--model", "lenet5", "--data", "digits", "--epochs", "10000", "--timeout", "3", *options]
     with subprocess.Popen([MPIRUN, "-np", "2", *HERE, *train(*forever)], env=ENV, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as job:
-        while '"step":3,' not in job.stdout.readline():  # no rank compiles any more
+        while '"step":3,' not in job.stdout.readline():  # all ranks are past compilation
             pass
         ranks = ranks_of(job.pid)
         os.kill(ranks[rank], signal.SIGSTOP)
@@ -179,7 +180,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(devices_of(3), ["0", "1", "0"])
 
     def test_bound_as_mpirun_says(self):
-        """No thread of a rank leaves the processor that the rank is bound to, and there is one for each processor."""
+        """Threads of a rank stay on the rank's processor, one per processor."""
         if len(os.sched_getaffinity(0)) < 2:
             self.skipTest("it takes two processors")
         bound = [MPIRUN, "-np", "2", "--bind-to", "core:overload-allowed"]
@@ -198,7 +199,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(re.findall(r'"compute_units": *(\d+)', told), ["1", "1"])
 
     def test_reduced_by_mpi(self):
-        """Two numbers have one sum, whoever adds them."""
+        """The sum of two numbers does not depend on the order."""
         by_clade, by_mpi = (result(on_ranks(2, *DIGITS, "--epochs", "1", "--reduce", by)) for by in ("clade", "mpi"))
         self.assertEqual(by_mpi["weights_sha256"], by_clade["weights_sha256"])
 
@@ -245,7 +246,7 @@ class All(unittest.TestCase):
         stopped(self, 0)
 
     def test_started_by_srun(self):
-        """srun tells a rank by PMIx, and the number of them by a variable of its own."""
+        """srun passes the rank by PMIx, and the number of ranks by its own variable."""
         slurm = ["env", "-u", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS=2"]
         result(run([MPIRUN, "-np", "2", *HERE, *slurm, *train("--model", "mlp", "--batch", "1000", "--epochs", "1")]))
 
@@ -257,7 +258,7 @@ class All(unittest.TestCase):
         self.assertLess(abs(narrow["test_accuracy"] - plain["test_accuracy"]), 0.05)
 
     def test_split_by_speed(self):
-        """Its bits are those of the parts that it tells, and what goes on keeps them."""
+        """The bits are those of the reported shares, and a resumed training keeps them."""
         options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--seed", "7"]
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             kept = ["--checkpoint-dir", os.path.join(room, "run")]
@@ -275,7 +276,7 @@ class All(unittest.TestCase):
         self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
 
     def test_a_rank_that_is_stopped_in_a_sum_of_mpi(self):
-        """Nobody knows of MPI which one it is, unless a sum of Clade's waits for it, too."""
+        """MPI's sum cannot identify the rank, unless one of Clade's sums waits for it as well."""
         stopped(self, 1, "--reduce", "mpi",
                 words="rank {0} has not answered rank {1} of 2|mpi: rank {1} of 2 has waited for some other rank")
 
@@ -293,7 +294,7 @@ class All(unittest.TestCase):
         shards_as_whole(self, 3, *DIGITS, "--optimizer", "rmsprop", "--momentum", "0.9", "--checkpoint-steps", "50")
 
     def test_compressed_alike(self):
-        """The same bits on each run."""
+        """Reproducible bits."""
         for options in ["--compress", "f16"], ["--compress", "bf16", "--shard", "gradients"]:
             first, again = (result(on_ranks(3, *DIGITS, *options)) for _ in range(2))
             self.assertEqual(first["weights_sha256"], again["weights_sha256"])
@@ -307,7 +308,7 @@ class All(unittest.TestCase):
             self.assertIn(words, done.stderr)
 
     def test_reduced_by_mpi_alike(self):
-        """The same bits on each run and with shares of the optimizer, and near those of Clade's sums."""
+        """Reproducible bits, also with sharded optimizers, and close to those of Clade's sums."""
         for n, model in itertools.product((2, 3, 4), ("mlp", "lenet5")):
             options = ["--model", model, "--data", "digits", "--batch", "60", "--optimizer", "sgd", "--strict", "--epochs", "1"]
             clade, *mpi = [on_ranks(n, *options, *by) for by in
@@ -320,7 +321,7 @@ class All(unittest.TestCase):
                 self.assertLess(abs(ours - theirs), 1e-3)
 
     def test_reduced_by_mpi_is_told(self):
-        """In the trace, whose steps are MPI's, and where a run goes on."""
+        """Shown in the trace, whose steps are MPI's, and when a run is resumed."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             kept, trace = ["--checkpoint-dir", os.path.join(room, "run")], os.path.join(room, "trace.json")
             result(on_ranks(2, *DIGITS, "--epochs", "1", *kept, "--reduce", "mpi", "--trace", trace))
@@ -337,7 +338,7 @@ class All(unittest.TestCase):
             self.assertIn('compress "bf16" (the checkpoint had "f32")', events(rest)[0]["changed"])
 
     def test_low_rank(self):
-        """A tenth of the bytes, and about the same training; sharing out the optimizer changes no bit of it."""
+        """A tenth of the bytes, and about the same training; sharding the optimizer changes no bit."""
         plain, thin, *shards = (result(on_ranks(2, *DIGITS, "--epochs", "3", *options))
                                 for options in ([], POWERSGD, *([*POWERSGD, "--shard", shard] for shard in SHARDS)))
         self.assertLessEqual(thin["comm"]["bytes"], 0.1 * plain["comm"]["bytes"])
@@ -346,8 +347,8 @@ class All(unittest.TestCase):
             self.assertEqual(shard["weights_sha256"], thin["weights_sha256"])
 
     def test_resume_low_rank(self):
-        """Errors and bases are in checkpoints, so the same ranks go on to the same bits; other ranks, ranks and others
-        that never approximated, go on as well."""
+        """Checkpoints include errors and bases, so the same ranks resume to the same bits; other numbers of ranks, and
+        ranks with and without compression, can resume as well."""
         whole = result(on_ranks(2, *DIGITS, *POWERSGD, "--epochs", "2"))
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             run_of = [os.path.join(room, name) for name in ("thin", "plain")]
@@ -367,7 +368,7 @@ class All(unittest.TestCase):
                 shutil.rmtree(folder)
 
     def test_sync_batch_norm(self):
-        """Statistics of all ranks' batch are those of one device that has all of it."""
+        """Statistics over all ranks' batch equal those of one device with the whole batch."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             noise(room, 32, 32)
             options = ["--model", "resnet18", "--data", "npy:" + room, "--batch", "16", "--epochs", "1", "--strict"]
@@ -378,7 +379,7 @@ class All(unittest.TestCase):
             self.assertGreater(abs(first - whole), 1e-4)
 
     def test_sharded_norm(self):
-        """Owners sum the norm of gradients in another order than ranks that have all."""
+        """Sharded ranks sum the gradient norm in another order."""
         options = [*DIGITS, "--clip-norm", "0.5", "--optimizer", "sgd", "--strict", "--epochs", "1"]
         whole, optimizer, gradients = [on_ranks(3, *options, "--shard", shard) for shard in ("none", *SHARDS)]
         self.assertEqual(result(optimizer)["weights_sha256"], result(whole)["weights_sha256"])
@@ -390,7 +391,7 @@ class All(unittest.TestCase):
         shards_as_whole(self, 5, *DIGITS)
 
     def test_resume_sharded(self):
-        """One epoch with some shares and one with others, beside two epochs of ranks that have all."""
+        """One epoch with some shards and one with others, against two epochs without sharding."""
         whole = result(on_ranks(2, *DIGITS, "--epochs", "2"))["weights_sha256"]
         for first, then in ("optimizer", "optimizer"), ("gradients", "gradients"), ("optimizer", "none"), ("none", "gradients"):
             with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
@@ -401,7 +402,7 @@ class All(unittest.TestCase):
                 self.assertTrue(events(rest)[0]["resumed"])
 
     def test_resume_sharded_by_others(self):
-        """What two ranks shared out, three or one go on with as with what two had whole."""
+        """A sharded training of two ranks can be resumed by three or one like an unsharded one."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
             for shard in "none", *SHARDS:
                 result(on_ranks(2, *DIGITS, "--epochs", "1", "--checkpoint-dir", os.path.join(room, shard), "--shard", shard))
@@ -414,7 +415,7 @@ class All(unittest.TestCase):
                 self.assertEqual(len(set(ends)), 1)
 
     def test_near_one_device(self):
-        """Sums of parts differ from those of the whole by roundings: in a strict MLP by little."""
+        """Partial sums differ from whole ones by rounding: little, in a strict MLP."""
         options = ["--model", "mlp", "--data", "digits", "--batch", "60", "--optimizer", "sgd", "--strict", "--epochs", "1"]
         whole = [e["loss"] for e in events(run(train(*options))) if e["event"] == "step"]
         for n in (2, 3):
@@ -432,7 +433,7 @@ class All(unittest.TestCase):
         self.assertEqual(devices_of(2, CLADE_DEVICE="pocl:1"), ["1", "1"])
 
     def test_resume_what_several_devices_began(self):
-        """As many ranks have the run's shares, and its bits; others have equal parts."""
+        """The same number of ranks has the run's shares and bits; others have equal shares."""
         options = ["--model", "mlp", "--data", "digits", "--batch", "60"]
         shares = ["--device", "0", "--device", "1", "--split", "2:1"]
         env = {"POCL_DEVICES": "pthread pthread"}
@@ -462,7 +463,7 @@ class All(unittest.TestCase):
             resume_by(self, before, after)
 
     def test_a_job_that_is_told_to_end(self):
-        """mpirun hands SIGUSR2 on: all ranks stop after the same step, and what is left goes on to the same bits."""
+        """mpirun forwards SIGUSR2: all ranks stop after the same step, and resuming gives the same bits."""
         options = ["--model", "mlp", "--data", "digits", "--batch", "64"]
         room = tempfile.TemporaryDirectory(prefix="clade-test-")
         self.addCleanup(room.cleanup)
@@ -494,7 +495,7 @@ def children_of(pid):
 
 
 def ranks_of(mpirun):
-    """Processes of two ranks, by number."""
+    """Processes of two ranks, by rank."""
     found = sorted((pid for pid in children_of(mpirun) if ours(pid)), key=rank_of)
     assert [rank_of(pid) for pid in found] == [0, 1], found
     return found

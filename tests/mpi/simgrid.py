@@ -1,4 +1,4 @@
-"""What `clade bench scale` predicts, beside the same sums on ranks that SimGrid simulates (simulated.py).
+"""Predictions of `clade bench scale` against the same sums on ranks simulated by SimGrid (simulated.py).
     simgrid.py LIBCLADE.A          2 to 64 ranks
     simgrid.py LIBCLADE.A long     512
 """
@@ -7,7 +7,7 @@ import unittest
 
 import simulated
 
-SKIPPED = 77  # what ctest takes for a test that was skipped
+SKIPPED = 77  # ctest's exit status for skipped tests
 # ResNet-18 for 32 images of 32 x 32 on two cores: bytes, and when they are on the host.
 RESNET18 = [(2_052_000, 0.115), (9_441_280, 0.128), (9_441_280, 0.155), (9_441_280, 0.178), (9_973_760, 0.248),
             (6_074_880, 0.393), (302_848, 0.436)]
@@ -34,7 +34,7 @@ class All(Case):
                     self.near(0.01, ranks, *link, RESNET18, rest=0.01)
 
     def test_sums(self):
-        """Of 4 bytes, which are exchanged whole, and of 8 MiB."""
+        """4 bytes, which are exchanged whole, and 8 MiB."""
         for name, link in LINKS.items():
             for ranks in 2, 8, 64:
                 for size, tolerance in (4, 0.15), (8 << 20, 0.07):
@@ -42,27 +42,27 @@ class All(Case):
                         self.near(tolerance, ranks, *link, [(size, 0)])
 
     def test_bound_by_the_link(self):
-        """All gradients are there at once."""
+        """All gradients are available at once."""
         for wire in 1, 0.5:
             for ranks in 2, 8, 64:
                 with self.subTest(wire=wire, ranks=ranks):
                     self.near(0.12, ranks, *LINKS["10 Gbit/s"], AT_ONCE, wire=wire)
 
     def test_gradients_come_too_fast(self):
-        """Of a device that is ten times as fast: sums are on their way at once, in different rounds."""
+        """A device that is ten times as fast: sums overlap in different rounds."""
         fast = [(size, ready / 10) for size, ready in RESNET18]
         for ranks in 2, 8, 64:
             with self.subTest(ranks=ranks):
                 self.near(0.05, ranks, *LINKS["10 Gbit/s"], fast, rest=0.001)
 
     def test_other_numbers(self):
-        """Blocks of powers of two share links, of which the model knows nothing."""
+        """Blocks of powers of two share links, which the model ignores."""
         for ranks in 3, 7:
             with self.subTest(ranks=ranks):
                 self.near(0.25, ranks, *LINKS["10 Gbit/s"], AT_ONCE)
 
     def test_bytes(self):
-        """The least that 2^k ranks can send."""
+        """The lower bound for 2^k ranks."""
         size = 8 << 20
         for ranks in 2, 64:
             found = self.simulator.step(ranks, *LINKS["10 Gbit/s"], [(size, 0)])

@@ -1,4 +1,5 @@
-"""What `clade plan` predicts of layouts, beside the same schedules on ranks that SimGrid simulates (simulated_layout.py).
+"""Predictions of `clade plan` for layouts against the same schedules on ranks simulated by SimGrid
+(simulated_layout.py).
     simgrid_layouts.py CLADE LIBCLADE.A          4 and 8 ranks
     simgrid_layouts.py CLADE LIBCLADE.A long     a GPT of 1.3 G parameters on 64 ranks
 """
@@ -10,7 +11,7 @@ import unittest
 import simulated
 import simulated_layout
 
-SKIPPED = 77  # what ctest takes for a test that was skipped
+SKIPPED = 77  # ctest's exit status for skipped tests
 SMALL = "gpt:layers=4,width=256,heads=4,vocab=1000,length=128"
 LARGE = "gpt:layers=24,width=2048,heads=16,vocab=50257,length=1024"
 
@@ -38,7 +39,7 @@ class Case(unittest.TestCase):
         return found
 
     def compare(self, tolerance, *args):
-        """The fastest of each kind of layout; what is proposed is within 15 % of the best of them."""
+        """Simulates the fastest layout of each kind; the proposal is within 15 % of the best."""
         told, kinds = plan(*args), {}
         for layout in told["layouts"]:
             kinds.setdefault(kind(layout), layout)
@@ -56,7 +57,7 @@ class All(Case):
                      "--node", 4, "--node-link", "5,200")
 
     def test_waits(self):
-        """A message that takes longer is seen: the simulation is none of the model's own figures."""
+        """Slow messages affect the simulation: it does not merely repeat the model's figures."""
         told = plan("--model", SMALL, "--ranks", 2, "--batch", 8, "--memory", 80, "--flops", 0.1, "--link", "20,25")
         layout = next(one for one in told["layouts"] if one["pipeline"] == 2)
         before = self.simulator.layout(layout, told["link"], 2)
@@ -67,7 +68,7 @@ class All(Case):
 
 class Long(Case):
     def test_large(self):
-        """1.3 G parameters on 64 ranks of 24 GB, eight in a node."""
+        """1.3 G parameters on 64 ranks of 24 GB, eight per node."""
         for link in "20,25", "5,200":
             told = plan("--model", LARGE, "--ranks", 64, "--batch", 512, "--memory", 24, "--flops", 100, "--bandwidth", 1500,
                         "--link", link, "--node", 8, "--node-link", "5,200")

@@ -1,10 +1,11 @@
-"""A training's step on many ranks, simulated by SimGrid, beside what `clade bench scale` predicts of it (docs/scale.md).
+"""Simulates a training step on many ranks with SimGrid and compares it with the prediction of `clade bench scale`
+(docs/scale.md).
 
     clade bench scale --model resnet18 --ranks 2 --json > step.json
     simulated.py LIBCLADE.A step.json --ranks 2,8,64,512 --link 50,10
 
-The measured step gives when buckets are ready; messages are the library's own, of LIBCLADE.A (simulated_step.c). It takes
-smpicc and smpirun, which Debian has in libsimgrid-dev.
+The measured step gives the times at which buckets are ready; messages are those of the library LIBCLADE.A
+(simulated_step.c). Requires smpicc and smpirun (Debian: libsimgrid-dev).
 """
 import argparse
 import json
@@ -15,22 +16,22 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# A link carries one message after the other, as a connection does, and what was measured of it has headers and
-# acknowledgments in it already. Neither the processor of this machine nor a look at a message takes simulated time.
+# A link transfers messages one after the other, like a connection; its measured bandwidth includes headers and
+# acknowledgments. This machine's CPU time and polling take no simulated time.
 HOW = ["network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e15", "maxmin/concurrency-limit:1",
        "smpi/simulate-computation:no", "smpi/test:0", "smpi/wtime:0"]
-# Messages go at once, as Open MPI's up to its eager limit, also where their receiver has not come to them yet.
+# Messages are sent eagerly, like Open MPI's below its eager limit, before the receiver is ready.
 EAGER = [f"smpi/{which}:{640 << 10}" for which in ("async-small-thresh", "send-is-detached-thresh")]
 
 
 def missing():
-    """What cannot be found; None: all is there."""
+    """What is missing, or None."""
     return next((tool for tool in ("smpicc", "smpirun") if not shutil.which(tool)), None)
 
 
 def switch(ranks, latency, bandwidth, tree=None):
-    """A platform: hosts at one switch, or at leaves of a fat tree: (hosts, uplinks) of each. latency: from host to host, or
-    in a tree to the next host of the same leaf."""
+    """A platform: hosts at one switch, or at leaves of a fat tree: (hosts, uplinks) of each. latency: between hosts, or
+    in a tree between hosts of a leaf."""
     shape = ""
     if tree:
         hosts, uplinks = tree
@@ -47,7 +48,7 @@ def switch(ranks, latency, bandwidth, tree=None):
 
 
 class Simulator:
-    """Builds the program in a folder that goes with it."""
+    """Builds the program in a temporary folder."""
 
     def __init__(self, libclade, program="simulated_step", model=os.path.join("cli", "bench", "scale_model.c")):
         self.room = tempfile.TemporaryDirectory(prefix="clade-simgrid-")
@@ -70,12 +71,13 @@ class Simulator:
         return path
 
     def step(self, ranks, latency, bandwidth, buckets, poll=1e-4, add=4e9, rest=0, wire=1, tree=None, eager=False):
-        """Seconds, and bytes and bytes a second; buckets: (bytes, ready), … in the order in which they are ready."""
+        """In seconds, bytes, and bytes per second; buckets: (bytes, ready), … in the order in which they become ready.
+        """
         given = [latency, bandwidth, poll, add, rest, wire, *(value for bucket in buckets for value in bucket)]
         return self.run(ranks, switch(ranks, latency, bandwidth, tree), map(repr, given), eager)
 
     def run(self, ranks, platform, arguments, eager=False):
-        """The JSON that the program prints."""
+        """The JSON output of the program."""
         how = HOW + EAGER if eager else HOW
         hosts = self.path("hosts", "".join(f"h{rank}\n" for rank in range(ranks)))
         done = subprocess.run(["smpirun", "-np", str(ranks), "-platform", self.path("platform.xml", platform), "-hostfile", hosts,

@@ -1,10 +1,10 @@
-"""Layouts of a training that `clade plan` looked at, simulated by SimGrid, beside what it predicts of them (docs/scale.md).
+"""Simulates layouts of `clade plan` with SimGrid and compares them with its predictions (docs/scale.md).
 
     clade plan --model gpt --ranks 64 --memory 40 … --json > plan.json
     simulated_layout.py LIBCLADE.A plan.json
 
-Passes take as long as predicted, and come in the order of the schedule; messages, sums and gathers are messages
-(simulated_layout.c). It takes smpicc and smpirun, which Debian has in libsimgrid-dev.
+Passes take the predicted time in the schedule's order; messages, sums and gathers are simulated messages
+(simulated_layout.c). Requires smpicc and smpirun (Debian: libsimgrid-dev).
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ WHEN = ["forward", "backward", "begin", "end"]
 
 
 def numbers(layout, link):
-    """The file that simulated_layout.c reads."""
+    """The input file of simulated_layout.c."""
     pieces = [[piece["forward"]["compute_seconds"], piece["backward"]["compute_seconds"], piece["parameter_bytes"]]
               for piece in layout["pieces"]]
     moves = [[] for _ in pieces]
@@ -36,7 +36,7 @@ def numbers(layout, link):
 
 
 def nodes(ranks, link):
-    """A platform: each host has a link to those of its node, and one to all others, each of them one in each direction."""
+    """A platform: each host has a link within its node and one to other nodes, each full duplex."""
     per_node = link["node_ranks"]
     kinds = {"near": (link["node_latency_seconds"], link["node_bandwidth_gbs"]),
              "far": (link["latency_seconds"], link["bandwidth_gbs"])}
@@ -62,7 +62,7 @@ def nodes(ranks, link):
 
 
 class Simulator(simulated.Simulator):
-    """Builds the program in a folder that goes with it."""
+    """Builds the program in a temporary folder."""
 
     def __init__(self, libclade):
         super().__init__(libclade, "simulated_layout", os.path.join("cli", "plan", "schedule.c"))

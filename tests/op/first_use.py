@@ -1,6 +1,6 @@
-"""The first use of each op by a process: 2 s are wanted with empty caches and 50 ms with full ones. Machines are disturbed
-and differ: the best of three counts, and only what takes longer than twice that, twice, fails. With empty caches two go
-beside each other, and what takes too long so is tried alone.
+"""The first use of each op in a process: at most 2 s with empty caches and 50 ms with full ones. The best of three
+tries counts, and only times above twice the limit, twice, fail, since machines differ and are shared. With empty
+caches, two ops run in parallel; one that is too slow is repeated alone.
 
 usage: first_use.py OP_TEST OPS_DEF [OP...]"""
 import concurrent.futures
@@ -25,7 +25,7 @@ def use(op_test, op, folder):
 
 
 def measure(op_test, op, folder, first):
-    """How many times longer than wanted it takes; `first` was its first use, which filled the folder's caches."""
+    """The time relative to the limit; `first`: the first use, which filled the folder's caches."""
     cold, warm = [first["seconds"]], []
     while len(cold) < TRIES and min(cold) > COLD:
         with tempfile.TemporaryDirectory() as empty:

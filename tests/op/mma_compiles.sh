@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The kernels of matrix units with their instructions, not imitated, to machine code, on whatever machine.
+# Compiles the matrix-unit kernels with real instead of emulated instructions to machine code, on any machine.
 #   mma_compiles.sh ROOT CLANG
 set -euo pipefail
 root=$1 clang=$2

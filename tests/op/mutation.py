@@ -1,5 +1,6 @@
-"""Plants errors in copies of kernels, one at a time, most of them in those that are fast, and in a copy of a C file (the
-program STALE was built with it): the op tests, and the test of packed weights, must find each of them. A planting whose text is not there any more fails.
+"""Plants errors in copies of kernels, one at a time, mostly in optimized ones, and in a copy of a C file (the program
+STALE was built with it): the op tests, and the test of packed weights, must detect each of them. Fails if the text to
+replace is not found.
 
 usage: mutation.py OP_TEST SOURCE_DIR POCL_ICD STALE [NAME]"""
 import concurrent.futures
@@ -9,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-# What is planted; op, element type and implementation whose test must find it; kernel file; the text, any white space
-# for a space; what comes instead.
+# Description; op, element type and implementation whose test must detect it; kernel file; the original text, with
+# flexible white space; its replacement.
 PLANTED = [
     ("a dropped tail", "reduce", "f32", "split", "reduce",
      "for (; r < end; r++) FN(take)(&s, &c, LOAD(T, x, base + r));", ""),
@@ -170,7 +171,7 @@ def look(op_test, source, environment, mutation):
         problem = plant(source, folder, file, text, instead)
         if problem:
             return f"{what}: {problem}"
-        # with a cache of PoCL's of its own: those that share one wait for each other
+        # with a separate PoCL cache, since processes that share one wait for each other
         own = {"CLADE_KERNEL_DIR": folder, "POCL_CACHE_DIR": os.path.join(folder, "pocl")}
         done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--total", "400",
                                "--first"],
@@ -183,7 +184,7 @@ def look(op_test, source, environment, mutation):
 
 
 def stale(program, environment):
-    """Without its comparison of versions the cache of packed weights gives what it had."""
+    """Without its version check, the cache of packed weights returns old values."""
     done = subprocess.run([program], env=environment, capture_output=True, text=True)
     if done.returncode == 0 or "FAILED" not in done.stderr + done.stdout or "packed_after_training" not in done.stderr:
         return f"a stale packed weight was not found ({done.returncode}):\n{done.stdout}{done.stderr}"

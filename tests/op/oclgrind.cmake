@@ -1,9 +1,9 @@
-# Runs small cases of one op under Oclgrind, whose exit status says nothing: its log must be empty.
+# Runs small cases of one op under Oclgrind, whose exit status is meaningless: its log must be empty.
 #   cmake -D OP_TEST=program -D ICD=liboclgrind-rt-icd.so -D OP=name -D LOG=file [-D KERNELS=dir] [-D FINDS=text]
 #         [-D RAN=file] [-D "HOW=options of the op test"] -P …
-# With FINDS the kernels in KERNELS hold a planted defect: the log must report it by that text.
-# RAN: where the names of the kernels that ran are kept (oclgrind_kernels.py).
-if(NOT EXISTS ${ICD}) # some releases have no such package
+# With FINDS, the kernels in KERNELS have a planted defect, and the log must contain that text. RAN: file for the names
+# of the executed kernels (oclgrind_kernels.py).
+if(NOT EXISTS ${ICD}) # some distributions lack the package
   message(NOTICE "Oclgrind is not installed: ${ICD} is missing (package oclgrind)")
   return()
 endif()
@@ -13,11 +13,11 @@ if(RAN)
   file(REMOVE ${RAN})
   list(APPEND how --kernels ${RAN})
 endif()
-# Its detector of uninitialized values stays off: version 21.10 takes what any work-group but the first one stored for
-# uninitialized. Values that were never written show as the NaN that guarded runs fill memory with.
+# Detection of uninitialized values is off: version 21.10 treats stores of all work-groups but the first as
+# uninitialized. Values that were never written show as NaN, which guarded runs fill memory with.
 set(environment OCL_ICD_VENDORS=${ICD} OCLGRIND_LOG=${LOG} OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=100000 OCLGRIND_NUM_THREADS=1
-  OCLGRIND_LOCAL_MEM_SIZE=262144 # 32 KiB otherwise, less than tiles of four warps need
-  OCLGRIND_BUILD_OPTIONS=-cl-opt-disable) # optimized code has instructions that its detector does not know
+  OCLGRIND_LOCAL_MEM_SIZE=262144 # the default of 32 KiB is too small for tiles of four warps
+  OCLGRIND_BUILD_OPTIONS=-cl-opt-disable) # its race detector does not know all instructions of optimized code
 if(KERNELS)
   list(APPEND environment CLADE_KERNEL_DIR=${KERNELS})
 endif()

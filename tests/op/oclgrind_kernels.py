@@ -1,9 +1,9 @@
-"""Each kernel of cl_kernels must have run under Oclgrind, in one of the op tests there.
+"""Each kernel of cl_kernels must have run under Oclgrind in one of the op tests.
 
 usage: oclgrind_kernels.py ICD KERNELS_DIR RAN_DIR [FILE…]
-  ICD      Oclgrind's OpenCL, which some releases have no package of
-  RAN_DIR  a file for each of these tests: the names of the kernels that ran (op_test --kernels)
-  FILE     of them are left out, as if nobody had run it: then some must be missing"""
+  ICD      Oclgrind's OpenCL library, which some distributions lack
+  RAN_DIR  one file per test with the names of the kernels that ran (op_test --kernels)
+  FILE     files to ignore: then some kernels must be missing"""
 import pathlib
 import re
 import sys

@@ -1,9 +1,9 @@
-# A check that cannot fail is a defect: plants an error in a copy of a kernel file, and runs the same commands, which
-# must find it.
+# A check that cannot fail is useless: plants an error in a copy of a kernel file and runs the same commands, which must
+# detect it.
 #   cmake -D OP_TEST=… -D ICD=… -D OP=name -D KERNELS=dir -D SOURCE=dir
-#     -D "TEXT=what stands there" -D "PLANT=what is planted" -P planted.cmake
-#     -D "FINDS=what is said of it" [-D FILE=stem of the kernel file, where it is not the op's]
-# and either -D LOG=file, of Oclgrind, or -D DEVICE=spec, where the op test finds it.
+#     -D "TEXT=original text" -D "PLANT=replacement" -P planted.cmake
+#     -D "FINDS=expected message" [-D FILE=stem of the kernel file, if not the op's]
+# and either -D LOG=file for Oclgrind, or -D DEVICE=spec if the op test detects it.
 if(NOT FILE)
   set(FILE ${OP})
 endif()

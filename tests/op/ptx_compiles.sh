@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The kernels of NVIDIA's matrix units with their instructions, not imitated, and those of groups with its shuffles, to
-# PTX, on whatever machine; where a ptxas is named by PTXAS, it assembles them too.
+# Compiles the kernels of NVIDIA's matrix units with real instead of emulated instructions, and the group kernels with
+# shuffles, to PTX on any machine; if PTXAS names ptxas, assembles them too.
 #   ptx_compiles.sh ROOT CLANG UNIT_SOURCE
 set -euo pipefail
 root=$1 clang=$2 probe=$3
@@ -9,7 +9,7 @@ if ! "$clang" -print-targets | grep -q nvptx64; then
   exit 77
 fi
 
-# What OpenCL has of its own, as NVIDIA's compiler makes it.
+# OpenCL's builtins, as NVIDIA's compiler implements them.
 functions='
 #define OWN __attribute__((overloadable))
 OWN size_t get_local_id(uint d) { return __nvvm_read_ptx_sreg_tid_x(); }
@@ -37,7 +37,7 @@ OWN float vload_half(size_t i, const __global half *p) {
 }
 OWN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }'
 
-# compile WANT...: standard input to PTX that holds each instruction
+# compile WANT...: compiles standard input to PTX that must contain each instruction
 compile() {
   local code want
   code=$({ echo "$functions" && cat; } | "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -Xclang -cl-ext=+all --target=nvptx64-nvidia-nvcl \
@@ -54,10 +54,11 @@ compile() {
     assemble sm_80 && assemble sm_90
   fi
 }
-# assemble ARCH: spilled registers are an error, and what ptxas says of wgmma
+# assemble ARCH: register spills and ptxas' warnings about wgmma are errors
 assemble() {
   local told
-  told=$("$PTXAS" -c -v -arch="$1" - -o /dev/null <<<"$code" 2>&1) || true # more than 48 KiB of local memory are the driver's
+  # The driver handles more than 48 KiB of local memory.
+  told=$("$PTXAS" -c -v -arch="$1" - -o /dev/null <<<"$code" 2>&1) || true
   if grep -E 'error|fatal' <<<"$told" | grep -v 'too much shared data'; then return 1; fi
   if grep -E '[1-9][0-9]* bytes spill' <<<"$told" || grep -i wgmma <<<"$told"; then return 1; fi
   grep -oE 'Used [0-9]+ registers' <<<"$told" | sort | uniq -c | sed "s/^/  $1/"
@@ -111,7 +112,7 @@ for tile in "128 256 4" "64 64 4"; do
   done
 done
 
-# unit, warpgroup, BM, BN, BK, TM, TN, and what the product is made of
+# unit, warpgroup, BM, BN, BK, TM, TN, operand type, required instructions
 while read -r units warpgroup rows columns slice tall wide type want; do
   for kernel in gemm_forward_tiles conv2d_gather_tiles conv2d_weights_tiles; do
     if [ "$kernel" = gemm_forward_tiles ] && [ "$units" = 1 ]; then continue; fi
@@ -181,7 +182,7 @@ FOURS(uchar)
 FOURS(int)
 '
 
-# fours FILE TYPE WANT DEFINES...: a kernel file of no teams, or of sums by shuffles
+# fours FILE TYPE WANT DEFINES...: a kernel file without teams, or with sums by shuffles
 fours() {
   local file=$1 type=$2 want=$3
   echo "$file of $type, ${*:4}"
@@ -210,7 +211,7 @@ for type in f32 bf16; do
 done
 
 functions=$own
-PTXAS="" # what follows calls exp and others, which are the driver's
+PTXAS="" # the following kernels call exp and others, which the driver provides
 echo "teams of work-items, with shuffles"
 for team in "8 32" "256 1"; do
   read -r size beside <<<"$team"

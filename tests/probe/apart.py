@@ -1,5 +1,5 @@
-"""Units that are probed in a process of their own: an implementation that aborts or hangs at inline assembly costs the
-unit, not the process; what was answered is kept; whoever starts children has no trouble from this one.
+"""Unit probes in a separate process: an implementation that aborts or hangs at inline assembly costs the unit, not the
+process; results are cached; and programs that start children are not disturbed.
 
 usage: apart.py CLADE ASK PROBE LAYER DIRECTORY_FROM_PROGRAMS [all]"""
 
@@ -16,7 +16,7 @@ from common import classes
 
 CLADE = ASK = PROBE = LAYER = FROM_PROGRAMS = ""
 ABORTED = "the probe's process was ended by signal 6 (Aborted)"
-# Stands before the real program: notes each start, and does what a test puts in front.
+# Wraps the real program: records each start, and runs a test's commands first.
 STARTER = '#!/bin/sh\necho "$3" >>{folder}/started\n{first}\nexec {probe} "$@"\n'
 
 
@@ -47,7 +47,7 @@ class Kit(unittest.TestCase):
         return done
 
     def ask(self, *words, **how):
-        """What each unit came to, by name; and what else was said."""
+        """The state of each unit by name, and the other output."""
         lines = self.run_it(ASK, *words, **how).stdout.splitlines()
         units = dict(line.split(": ", 1) if ": " in line else (line, "used") for line in lines[:4])
         self.assertEqual(list(units), ["vnni", "avx512_bf16", "amx_int8", "amx_bf16"])
@@ -145,7 +145,7 @@ class Apart(Kit):
         self.assertEqual((units["vnni"], self.started()), (ABORTED, 1))
 
     def test_where_it_lies(self):
-        """Near the program that holds the library, when nobody names a directory."""
+        """Beside the program that contains the library, unless a directory is given."""
         program = shutil.copy(ASK, self.path("bin", "program"))
         elsewhere = self.path("bin", "clade-probe")
         for place in (".", "clade", FROM_PROGRAMS):
@@ -167,8 +167,8 @@ class Apart(Kit):
         self.assertEqual(glob.glob(self.path("cache", "*.unit")), [])
 
     def test_what_was_tried_needs_no_child(self):
-        """By its own version PoCL is asked in this process, which the layer keeps alive, where units' instructions were
-        tried with that version: src/cl/quirks.c has the table."""
+        """With its real version, PoCL is probed in this process, which the layer keeps alive, if units' instructions
+        are known to work with that version (table in src/cl/quirks.c)."""
         shown = self.run_it(CLADE, "devices", "--json", how="imitate", CLADE_ASM_TRIED="1", CLADE_CACHE_DIR="off")
         version = json.loads(shown.stdout)["devices"][0]["platform_version"]
         children = 0 if "PoCL 3.1" in version else 1

@@ -1,4 +1,4 @@
-"""The rules that headers and libraries obey, from the outside: as compilers, the linker and readers of files see them."""
+"""Rules for headers and libraries, checked with compilers, the linker and binary tools."""
 
 import os
 import re
@@ -16,7 +16,7 @@ def output(command, text=None):
 
 
 def headers_alone(root):
-    """Each public header compiles with nothing before it, and twice."""
+    """Each public header compiles alone, and when included twice."""
     bad = []
     for path in files(os.path.join(root, "include"), ".h", ".hpp"):
         program = f"#include <{path}>\n#include <{path}>\nint nothing;\n"
@@ -30,7 +30,7 @@ def headers_alone(root):
 
 
 def own_macros(root):
-    """Public headers define and undefine names of ours alone, and OpenCL's setting for its own header."""
+    """Public headers define and undefine only their own macros, and OpenCL's version setting for its header."""
     bad = []
     for path in files(os.path.join(root, "include"), ".h", ".hpp"):
         with open(os.path.join(root, "include", path), encoding="utf-8") as f:
@@ -43,7 +43,7 @@ def own_macros(root):
 
 
 def declared(root):
-    """The functions that the public headers declare, X-macros expanded."""
+    """The functions declared by the public headers, with X-macros expanded."""
     program = "#include <clade/clade.h>\n#include <clade/opencl.h>\n"
     text = output(["gcc", "-std=c11", "-E", "-P", f"-I{root}/include", "-xc", "-"], program)
     text = " ".join(text.split())
@@ -51,7 +51,7 @@ def declared(root):
 
 
 def exported_names(root, library):
-    """What the shared library shows: what the headers declare, and the node of its version."""
+    """The shared library exports exactly what the headers declare, and its version node."""
     bad = []
     shown = set()
     for line in output(["nm", "-D", "--defined-only", library]).splitlines():
@@ -78,7 +78,7 @@ def shared_object_name(library):
 
 
 def no_build_path(library, *places):
-    """No path of the machine that built it."""
+    """No path of the build machine."""
     with open(library, "rb") as f:
         data = f.read()
     return [f"{library}: holds the path {place}" for place in places if place.encode() in data]

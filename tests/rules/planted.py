@@ -1,5 +1,5 @@
-"""Each rule finds a violation that is planted for it, and nothing in a small tree that obeys: a check that cannot fail is
-none."""
+"""Each rule must detect a planted violation, and report nothing for a small valid tree: a check that cannot fail is
+useless."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit
 static clade_status emit(clade_emit *e, const clade_query *q) { clade_emit_kernel(e, "twice_forward_ref"); }
 const clade_op clade__op_twice = {.name = "twice", .grad = grad, .impls = impls};
 '''
-# Comments and strings that look like violations are none.
+# Comments and strings that resemble violations are allowed.
 GOOD = {
     "src/op/ops.def": "/* Rows. */\nCLADE_OP(TWICE, twice)\n",
     "src/op/eltwise.def": "/* Rows. */\nELT(1, relu, 1, 0, NUMBER, E(max(a, 0)), NO, E(a), NO, NO, NO, 0, 0, -9, 9, 0, 0, 1)\n",
@@ -48,7 +48,7 @@ GOOD = {
                  "````md\n```c\nx[a](b.md); docs/b.md\n```\n[b](b.md)\n````\n`y[a](b.md)`\n",
     "include/clade/opencl.h": "/* OpenCL. */\n#include <CL/cl.h>\n",
 }
-# rule, file, what is put into it (None: the file is taken away), what the report must hold
+# rule, file, planted contents (None: the file is removed), expected text in the report
 PLANTED = [
     (source_rules.downward_includes, "src/cl/a.c", '/* A. */\n#include "program/request.h"\n', "src/cl/a.c:2"),
     (source_rules.downward_includes, "src/base/a.c", '/* A. */\n#include "cl/cl.h"\n', "src/base/a.c:2"),

@@ -1,4 +1,4 @@
-"""Reading the tree for the rules: its files, and C sources without comments or without strings."""
+"""Access to the source tree for the rules: its files, and C sources without comments or strings."""
 
 import functools
 import os
@@ -8,7 +8,7 @@ SKIPPED = (".git", "__pycache__")
 
 
 def files(root, *endings):
-    """Paths relative to root of all files that are the project's, in order; of these endings, if any are given."""
+    """All project files as paths relative to root, sorted; optionally only those with these endings."""
     found = []
     for folder, folders, names in os.walk(root):
         folders[:] = [f for f in folders if f not in SKIPPED and not (folder == root and f.startswith("build"))]
@@ -28,7 +28,7 @@ TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*
 
 @functools.cache
 def code(text, strings=True):
-    """C source with comments blanked, and strings too unless they are wanted; lines stay where they are."""
+    """C source with comments blanked, and strings too unless `strings`; line numbers are kept."""
 
     def blank(match):
         token = match.group(0)
@@ -44,7 +44,7 @@ def line_of(text, at):
 
 
 def includes(root, path):
-    """(line, header, is it <…>) of each include of a source."""
+    """(line, header, is it <…>) for each include of a source."""
     return includes_of(read(root, path))
 
 
@@ -56,8 +56,8 @@ def includes_of(text):
 
 
 def op_code(root, name):
-    """The code of an op: src/op/NAME.c and, where it was split, src/op/NAME_….c and src/op/NAME/, or the table that it
-    shares, from the row on that it begins with."""
+    """The code of an op: src/op/NAME.c, optionally src/op/NAME_….c and src/op/NAME/, or the shared table from its row
+    on."""
     shared = re.search(r"\.impls = clade__(\w+_impls)(?: \+ (\d+))?", code(read(root, f"src/op/{name}.c")))
     own = [p for p in files(root, ".c") if p == f"src/op/{name}.c" or p.startswith((f"src/op/{name}_", f"src/op/{name}/"))]
     texts = [code(read(root, p)) for p in own]
@@ -69,7 +69,7 @@ def op_code(root, name):
 
 
 def rows(root, path, macro):
-    """The arguments of each row MACRO(…) of a table, as texts; commas inside parentheses do not count."""
+    """The arguments of each row MACRO(…) of a table, as strings; commas within parentheses do not separate."""
     text = code(read(root, path))
     found = []
     for m in re.finditer(r"^" + macro + r"\(", text, re.M):

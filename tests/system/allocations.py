@@ -1,11 +1,11 @@
-"""Fails Clade's own allocations in warm runs of the perceptron, of a copy between two devices and of steps of training,
-and in a cold run (Clade's cache is empty then; PoCL has compiled the kernels before).
+"""Fails Clade's own allocations in warm runs of the perceptron, of a copy between two devices and of training steps,
+and in a cold run (with an empty Clade cache; PoCL has compiled the kernels before).
 
     allocations.py [--every] [--nth N] FIRST_RESULT
 
-One process per fault. By default one allocation per call site, in turn once and, warm, for good (of training only
-once); --every fails every one of the warm runs both ways; --nth, each N-th of these. Each must end in an error status
-with a message, or in the right answer with a logged warning.
+One process per fault. By default one allocation per call site, once and, warm, permanently (training: once only);
+--every: every allocation of the warm runs in both ways; --nth: each N-th of these. Each must result in an error status
+with a message, or in the correct result with a logged warning.
 """
 import argparse
 import concurrent.futures
@@ -25,7 +25,7 @@ pool = concurrent.futures.ThreadPoolExecutor(2)
 def verdict(caches, arguments, plan):
     try:
         result = forked(program, *arguments, "--fail-allocation", plan, env=caches.environment(CLADE_MEASURE="on" if every else "off"))
-    except Exception as error:  # a time-out is a hang
+    except Exception as error:  # a timeout is a hang
         return f"{error}"
     if result.status not in (0, 3):
         return f"ended badly: {result}"
@@ -43,7 +43,7 @@ def sites(caches, arguments):
 
 
 def sweep(what, arguments, warm, for_good, known, compiled=None):
-    """Begins with what PoCL has compiled for an earlier sweep, and returns the caches for the next."""
+    """Starts with PoCL's cache of an earlier sweep, and returns the caches for the next."""
     caches = Caches(compiled=compiled)
     sites(caches, arguments)
     result, calls = sites(caches if warm else Caches(compiled=caches), arguments)

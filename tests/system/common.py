@@ -1,4 +1,4 @@
-"""What the drivers of the system tests share: private caches, and running first_result."""
+"""Shared by the drivers of the system tests: private caches, and running first_result."""
 import json
 import os
 import pathlib
@@ -10,9 +10,9 @@ import time
 
 
 class Caches:
-    """Cache directories of Clade and PoCL, and the environment that names them. They are empty, or begin with all files
-    of `warm`, or with PoCL's of `compiled`: a process that is cold makes the same calls then, and waits for no compiler.
-    The files are links, since a file that is there is only read or replaced; the lock is for each directory."""
+    """Cache directories of Clade and PoCL, and the environment that selects them. They are empty, or start with all
+    files of `warm`, or with PoCL's of `compiled`: a cold process then makes the same calls without waiting for the
+    compiler. Files are hard links, since existing files are only read or replaced; each directory has its own lock."""
 
     def __init__(self, warm=None, compiled=None):
         self.own = tempfile.TemporaryDirectory(prefix="clade-test-")
@@ -30,13 +30,13 @@ class Caches:
         return env
 
     def files(self):
-        """All but the empty tempfile_* that PoCL leaves whenever a process begins, to see that it may write."""
+        """All files except the empty tempfile_* that PoCL creates at each start to test write access."""
         return {str(f.relative_to(self.top)) for f in self.top.rglob("*")
                 if f.is_file() and not (f.name.startswith("tempfile_") and f.stat().st_size == 0)}
 
 
 class Result:
-    """How a process ended: exit status, and the JSON line that it printed."""
+    """Outcome of a process: exit status, and its JSON line."""
 
     def __init__(self, process):
         self.status = process.returncode
@@ -61,7 +61,7 @@ mine = threading.local()
 
 
 def forked(program, *arguments, env):
-    """run() in a process that is forked from one of this thread's, which has loaded PoCL (see first_result.c)."""
+    """Runs the program in a fork of this thread's server process, which has loaded PoCL (see first_result.c)."""
     if not hasattr(mine, "server"):
         mine.folder = tempfile.TemporaryDirectory(prefix="clade-test-")
         library = pathlib.Path(os.environ["OCL_ICD_VENDORS"]).read_text().strip()
@@ -86,7 +86,7 @@ def finish(process, timeout=120):
 
 
 def finds_leaks(program):
-    """Whether the program was built with LeakSanitizer; then it has to find what is lost on purpose."""
+    """Whether the program was built with LeakSanitizer, which must then find an intentional leak."""
     lost = forked(program, "--leak", env=os.environ)
     if lost.json["leak_sanitizer"] and lost.status == 0:
         raise SystemExit(f"lost memory was not found: {lost}")
@@ -94,7 +94,7 @@ def finds_leaks(program):
 
 
 class Checks:
-    """Counts what was checked; the exit status says whether all held."""
+    """Counts checks; the exit status tells whether all passed."""
 
     def __init__(self):
         self.failed = 0

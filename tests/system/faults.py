@@ -1,12 +1,12 @@
-"""Fails OpenCL calls of warm runs of the perceptron, of a copy between two devices and of steps of training, and of a
-cold run (Clade's cache is empty then; PoCL has compiled the kernels before, which changes no call).
+"""Fails OpenCL calls of warm runs of the perceptron, of a copy between two devices and of training steps, and of a cold
+run (with an empty Clade cache; PoCL has compiled the kernels before, which does not change the calls).
 
     faults.py [--every] [--nth N] FIRST_RESULT LAYER [warm] [two] [train] [cold]
 
-One process per fault. By default one call per call site, once and for good; --every fails every call once, warm ones
-with each of four errors, cold ones, those that measure the device among them, with the first of them; --nth, each N-th of
-these. Each must end in an error status whose message names the call, or in the right answer with a logged warning;
-never in a crash, a hang or a wrong answer, and every object is released as often as it was made.
+One process per fault. By default one call per call site, once and permanently; --every: every call once, warm ones with
+each of four errors, cold ones, including those that measure the device, with the first error; --nth: each N-th of
+these. Each must result in an error status whose message names the call, or in the correct result with a logged warning;
+never in a crash, a hang or a wrong result, and objects are released as often as they were created.
 """
 import argparse
 import concurrent.futures
@@ -30,7 +30,7 @@ pool = concurrent.futures.ThreadPoolExecutor(2)
 
 
 class Report:
-    """What the layer wrote when the process ended."""
+    """The layer's report at the end of the process."""
 
     def __init__(self, path):
         self.calls, self.unbalanced, self.failed, self.names = [], [], 0, []
@@ -61,16 +61,16 @@ def once(caches, arguments, fault=None, record=False):
 
 
 def verdict(caches, arguments, fault):
-    """None, or what is wrong."""
+    """None, or a description of the problem."""
     try:
         result, report = once(caches, arguments, fault)
-    except Exception as error:  # a time-out is a hang
+    except Exception as error:  # a timeout is a hang
         return f"{error}"
     if result.status not in (0, 3):
         return f"ended badly: {result}"
     if report is None:
         return f"the layer wrote no report: {result}"
-    # Where threads take turns, the n-th call is not always the same one: the report says which it was.
+    # With several threads, the n-th call varies: the report names it.
     if result.status == 3 and not any(name in result.json["error"] for name in report.names):
         return f"the message does not name the call: {result.json['error']}"
     if result.status == 0 and report.failed and not result.json["warnings"]:
@@ -81,7 +81,7 @@ def verdict(caches, arguments, fault):
 
 
 def faults(calls, errors):
-    """Faults as the layer takes them: for each call site, or for each call."""
+    """Faults in the layer's syntax: for each call site, or for each call."""
     for number, (name, site) in enumerate(calls, 1):
         if every:
             for error in errors:
@@ -92,7 +92,7 @@ def faults(calls, errors):
 
 
 def sweep(what, arguments, warm, known, compiled):
-    """Begins with what PoCL has compiled for an earlier sweep, and returns the caches for the next."""
+    """Starts with PoCL's cache of an earlier sweep, and returns the caches for the next."""
     caches = Caches(compiled=compiled)
     once(caches, arguments)
     result, report = once(caches if warm else Caches(compiled=caches), arguments, record=True)
@@ -104,7 +104,7 @@ def sweep(what, arguments, warm, known, compiled):
     todo = todo[::options.nth]
 
     def judge(fault):
-        own = Caches(warm=caches) if warm else Caches(compiled=caches)  # a fault may make it write
+        own = Caches(warm=caches) if warm else Caches(compiled=caches)  # a fault may cause writes
         return fault, verdict(own, arguments, fault)
 
     bad = [(fault, wrong) for fault, wrong in pool.map(judge, todo) if wrong]

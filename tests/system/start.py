@@ -1,9 +1,9 @@
-"""Cold and warm starts: time to the first result of the perceptron, and what a warm start may not do.
+"""Cold and warm starts: time to the first result of the perceptron, and operations that a warm start must not perform.
 
     start.py FIRST_RESULT
 
-A cold start has 2 s, and by PoCL 6, whose LLVM takes 1.3 times as long for it, 2.6 s. On a Zen 5 core PoCL takes 0.65 s for the perceptron's program, 0.4 of them to read its own
-library, and 0.8 s for its four kernels. A machine that is slower now has as much more; all tries are printed.
+The limit of a cold start is 2 s, or 2.6 s with PoCL 6, whose LLVM is slower; nearly all of it is PoCL's compiler. It
+grows on slower machines (yardstick.py); all tries are printed.
 """
 import shutil
 import sys
@@ -24,7 +24,7 @@ def start(caches):
     return result.json.get("seconds", 99), 2.6 if "PoCL 6" in result.json.get("platform", "") else 2.0
 
 
-# Cold: a machine that others use too may need several tries.
+# Cold: a shared machine may need several tries.
 told = []
 for slower_now in limits(1.0, tries=12):
     caches = Caches()
@@ -35,7 +35,7 @@ for slower_now in limits(1.0, tries=12):
         break
 check.that(seconds <= limit, f"cold start: {', '.join(told)} s")
 
-# Warm: the last cold one's caches.
+# Warm: with the last cold run's caches.
 before = caches.files()
 check.that(any(name.startswith("clade/") for name in before), "the cold start left files in the cache")
 limit = 0.1 * slower()
@@ -44,7 +44,7 @@ check.that(min(warm) <= limit, f"warm start: {min(warm):.3f} s (limit {limit:.2f
 check.that(len(bits) == 1, f"the same bits cold and warm: {bits}")
 check.that(caches.files() == before, f"no new file in the caches: {sorted(caches.files() - before)}")
 
-# No compiler, no linker: every program that is executed is seen.
+# No compiler and no linker: all executed programs are traced.
 strace = shutil.which("strace")
 check.that(strace is not None, "strace is installed")
 if strace:

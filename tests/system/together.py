@@ -1,5 +1,6 @@
-"""Eight cold processes on one empty cache, many rounds: all right, the same bits, compiled once. In every fifth round
-PoCL's cache is empty too; in the others it holds the kernels, so that the processes meet in Clade's at more points of time.
+"""Eight cold processes with one empty cache, in many rounds: all correct, with the same bits, compiled once. In every
+fifth round PoCL's cache is empty too; otherwise it holds the kernels, so that the processes meet in Clade's cache at
+more points.
 
     together.py FIRST_RESULT [ROUNDS]
 """

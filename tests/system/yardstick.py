@@ -1,4 +1,4 @@
-"""A compiler's work that is always the same: what takes long because kernels are compiled is judged beside it."""
+"""A constant compiler workload: limits on compilation time are scaled by its duration."""
 import shutil
 import subprocess
 import time
@@ -9,7 +9,7 @@ TEXT = "".join(f"void f{i}(float *a, const float *b, int n) {{ for (int i = 0; i
 
 
 def slower():
-    """How much slower than that one this machine is now: at least 1, and 1 where clang is not installed."""
+    """The current slowdown relative to that machine: at least 1, and 1 if clang is not installed."""
     if not shutil.which("clang"):
         return 1.0
     start = time.monotonic()
@@ -18,6 +18,6 @@ def slower():
 
 
 def limits(seconds, tries):
-    """The limit of each try, timed just before it: `seconds`, longer where this machine is slower in that moment."""
+    """The limit for each try, measured just before it: `seconds`, scaled by the current slowdown."""
     for _ in range(tries):
         yield seconds * slower()

@@ -1,4 +1,4 @@
-"""What clade train prints and leaves, and that nothing of it is left to chance."""
+"""The output and the files of clade train, and their reproducibility."""
 import fcntl
 import json
 import os
@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "io"))
 from formats import safetensors
 
 
-PIPE, LINE = 4096, 512  # bytes of a pipe, and more than a line of a training has
+PIPE, LINE = 4096, 512  # size of a pipe, and an upper bound of an output line
 
 
 def unread(pipe):
@@ -58,7 +58,7 @@ class Command(Kit):
         self.assertGreater(end["images_per_s"], 0)
 
     def test_same_bits(self):
-        """Twice, with another number of threads, and from several processes at once."""
+        """Repeated, with another number of threads, and from several concurrent processes."""
         first = result(train(*self.small))
         hashes = {result(train(*self.small, "--threads", n))["weights_sha256"] for n in (1, 2, 4)}
         command = [CLADE, "train", "--json", *map(str, self.small)]
@@ -70,7 +70,7 @@ class Command(Kit):
         self.assertNotEqual(result(train(*self.small, "--seed", 7))["weights_sha256"], first["weights_sha256"])
 
     def test_resume(self):
-        """Afresh where there is nothing; on where there is something; a finished one says its end again."""
+        """Starts in an empty directory, resumes in a used one; a finished training reports its end again."""
         folder = self.path("resume/on/the/way")
         options = [*self.small, "--checkpoint-dir", folder, "--resume"]
         whole = result(train(*self.small, "--epochs", 4))
@@ -93,7 +93,7 @@ class Command(Kit):
         return list(struct.iter_unpack("<4f", pathlib.Path(answers).read_bytes()[-100 * 16:]))
 
     def test_infer_normalizes_as_training_did(self):
-        """What infer makes of a directory is what it makes of the plain weights and normalized images."""
+        """infer gives the same results for a run directory and for plain weights with normalized images."""
         folder, plain = self.path("normalized"), self.path("normalized.npy")
         result(train(*self.small, "--augment", "normalize", "--checkpoint-dir", folder))
         best = pathlib.Path(folder, "best.safetensors").read_bytes()
@@ -125,10 +125,10 @@ class Command(Kit):
             while '"step"' not in process.stdout.readline():
                 pass
             while unread(process.stdout) < PIPE - LINE and process.poll() is None:
-                time.sleep(0.01)  # until the signal finds it waiting for a reader, as it may at any time
+                time.sleep(0.01)  # until the signal arrives while it waits for a reader, which can happen at any time
             process.send_signal(signal.SIGINT)
             out, words = process.communicate(timeout=300)
-        lines = [json.loads(line) for line in out.splitlines()[1:]]  # readline may have taken a part of the first
+        lines = [json.loads(line) for line in out.splitlines()[1:]]  # readline may have consumed a part of the first
         self.assertEqual(process.returncode, 130, words)
         self.assertIn("--resume", words)
         self.assertEqual(lines[-1]["event"], "stopped")
@@ -138,7 +138,7 @@ class Command(Kit):
         self.assertTrue(events(done)[0]["resumed"])
 
     def test_split_by_speed(self):
-        """Two devices, which are the same one here, get what is printed; one of them has all."""
+        """Two devices, here the same one, get the reported shares; one device gets all."""
         both = ["--device", "pocl", "--device", "pocl"]
         done = train(*self.small, "--epochs", 1, *both, "--split", "auto")
         begin = events(done)[0]
@@ -187,24 +187,24 @@ class Command(Kit):
         self.assertEqual(done.returncode, 0, done.stderr)
         for word in ("epoch 3/3", "test accuracy", "images/s", "label", "next:", self.path("people")):
             self.assertIn(word, done.stdout)
-        self.assertNotIn("\r", done.stdout)  # no terminal: no bar
+        self.assertNotIn("\r", done.stdout)  # no progress bar without a terminal
 
 
 class All(Kit):
     def test_resume_by_the_same_choices(self):
-        """Records that came meanwhile change a training that begins, and none that goes on."""
+        """Records added meanwhile affect new trainings, but not resumed ones."""
         room, file = pathlib.Path(self.path("tuned")), self.path("other.json")
         room.mkdir(0o700)
-        def tune(): # one's records
+        def tune():  # the user's records
             tuned = result(train(*self.small, "--epochs", 1, "--tune", "quick", env={"CLADE_CACHE_DIR": str(room)}))
             self.assertEqual(tuned["steps"], 10)
             return [json.loads(file.read_text()) for file in room.glob("tuning-*.json")]
 
-        # where others take the processors its seconds may hold no candidate, or not even tell the core: what was
-        # compiled is there the next time
+        # On a busy machine, the time may not suffice for any candidate or for detecting the core; compiled kernels are
+        # reused next time.
         has_products = lambda tuned: any(r["op"] == "gemm" for one in tuned for r in one["devices"][0]["records"])
         (records,) = next(filter(has_products, (tune() for _ in range(10))))
-        for record in records["devices"][0]["records"]: # another implementation of every product, by whatever kernels
+        for record in records["devices"][0]["records"]:  # another implementation for every product, with any kernels
             if record["op"] == "gemm":
                 record.update(impl="ref", params={})
                 del record["kernel"]
@@ -219,7 +219,7 @@ class All(Kit):
         self.assertNotEqual(self.choices(folder, 10), self.choices(afresh, 10))
 
     def choices(self, folder, step):
-        """What a checkpoint holds: of the step, of the test."""
+        """The choices in a checkpoint, for the step and for the test."""
         file, = pathlib.Path(folder).glob(f"step-*{step}.safetensors")
         return json.loads(safetensors(file.read_bytes())[1]["clade.text"])["choices"]
 
@@ -235,7 +235,8 @@ class All(Kit):
             result(done)
 
     def test_zeros(self):
-        """A rate of 0 changes no weight; a decay of 0 is none, by whatever optimizer; other zeros are no defaults."""
+        """A rate of 0 changes no weight; a decay of 0 disables it in every optimizer; other zeros are no defaults
+        either."""
         def sha(*options):
             return result(train(*self.small, "--epochs", 1, *options))["weights_sha256"]
 

@@ -1,4 +1,4 @@
-"""What the tests of trainings share: running the command, and reading what it prints."""
+"""Shared by the training tests: running the command, and parsing its output."""
 import json
 import os
 import subprocess
@@ -18,7 +18,7 @@ def events(done):
 
 
 def result(done):
-    """The last event of a training that must have come to its end."""
+    """The last event of a training that must have completed."""
     assert done.returncode == 0, done
     last = events(done)[-1]
     assert last["event"] == "done", last
@@ -26,7 +26,7 @@ def result(done):
 
 
 def classes(everything):
-    """Of the program's cases those named All…, or all others."""
+    """The program's test cases named All…, or all others."""
     found = [name for name, value in vars(sys.modules["__main__"]).items()
              if isinstance(value, type) and issubclass(value, unittest.TestCase)]
     return [name for name in found if name.startswith("All") == everything]

@@ -1,4 +1,4 @@
-"""LeNet-5 on Fashion-MNIST, as Debian ships it.
+"""LeNet-5 on Fashion-MNIST, as packaged by Debian.
 
     fashion.py CLADE EPOCHS ACCURACY
 """

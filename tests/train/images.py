@@ -1,18 +1,18 @@
-"""Small sets of images for the tests of trainings."""
+"""Small image sets for the training tests."""
 import pathlib
 import random
 import struct
 
 
 def npy(path, dtype, shape, data):
-    """A file of NumPy's format, version 1.0."""
+    """Writes a file in NPY format, version 1.0."""
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode()
     header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
     pathlib.Path(path).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
 
 
 def images(folder, train=320, test=100, classes=4, side=8):
-    """Pictures of a bright quarter on noise: the label is where it lies. Learnt in a few steps."""
+    """Noise with a bright quadrant, whose position is the label. Learned in a few steps."""
     random.seed(5)
     half = side // 2
     for part, count in (("train", train), ("test", test)):

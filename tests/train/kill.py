@@ -1,5 +1,5 @@
-"""Kills trainings at random moments, half of them while a checkpoint is written, and resumes them each time: the
-weights at the end are those of a training that nobody killed.
+"""Kills trainings at random times, half of them while a checkpoint is written, and resumes them each time: the final
+weights are those of an undisturbed training.
 
     kill.py CLADE KILLS
 """
@@ -25,7 +25,7 @@ def options(data, folder):
 
 
 def count_changes(arguments, folder, room):
-    """How often an undisturbed training changes files."""
+    """Number of file modifications in an undisturbed training."""
     count = pathlib.Path(room) / "count"
     done = train(*arguments, env={"LD_PRELOAD": os.environ["CLADE_FILE_KILLER"], "CLADE_KILL_BELOW": str(folder),
                                   "CLADE_KILL_COUNT": str(count)})
@@ -62,7 +62,7 @@ def main():
         while kills < KILLS:
             folder = f"{room}/chain{chains}"
             arguments = options(data, folder)
-            for _ in range(10):  # each goes on from where the one before was killed
+            for _ in range(10):  # each resumes where the previous one was killed
                 while_writing = kills % 2 == 0
                 killed = (kill_at_change(arguments, folder, random.randrange(1, changes // 4)) if while_writing
                           else kill_after(arguments, random.uniform(0.05, 0.9) * seconds))

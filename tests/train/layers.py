@@ -1,4 +1,5 @@
-"""clade inspect: layers of runs in f32, in bf16, pruned, quantized and trained for that; of files and of models alone."""
+"""clade inspect: layers of runs in f32 and bf16, pruned, quantized and trained with --qat; of files, and of models
+alone."""
 import os
 import pathlib
 import shutil
@@ -42,7 +43,7 @@ class Small(unittest.TestCase):
         return os.path.join(cls.room.name, name)
 
     def check(self, told, types, batch=1):
-        """FLOPs, and the types of products."""
+        """Checks FLOPs, and the types of products."""
         layers = named(told)
         self.assertEqual(set(layers), set(self.products))
         for name, n in self.products.items():
@@ -146,7 +147,7 @@ class Small(unittest.TestCase):
 
 class All(unittest.TestCase):
     def test_models(self):
-        """Parameters and FLOPs are those that the models are known to have."""
+        """Parameters and FLOPs equal the published numbers of the models."""
         for model, image, parameters, flops in (("resnet18", "3x224x224", 11_689_512, 3.63e9),
                                                 ("mobilenetv2", "3x224x224", 3_504_872, 6.0e8)):
             told = inspect("--model", model, "--image", image, "--classes", 1000)

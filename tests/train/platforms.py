@@ -1,4 +1,4 @@
-"""One training on devices of two platforms at once: as good as on one of them."""
+"""One training on devices of two platforms: as accurate as on one of them."""
 import sys
 import tempfile
 

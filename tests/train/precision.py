@@ -1,4 +1,4 @@
-"""Accuracies in other precisions beside f32: LeNet-5 on the generated digits, means over seeds.
+"""Accuracy in other precisions relative to f32: LeNet-5 on the generated digits, averaged over seeds.
     precision.py CLADE [all]
 """
 import os
@@ -14,7 +14,7 @@ SEEDS, EPOCHS = (1, 2, 3), 3
 
 
 def accuracy(precision):
-    """The mean over seeds, and how many steps were skipped."""
+    """The mean over seeds, and the number of skipped steps."""
     done = [common.result(common.train("--epochs", EPOCHS, "--seed", seed, "--precision", precision)) for seed in SEEDS]
     assert all(one["precision"] == precision for one in done), done
     return sum(one["test_accuracy"] for one in done) / len(done), sum(one["skipped"] for one in done)
@@ -28,7 +28,7 @@ class Images(unittest.TestCase):
 
 
     def answers(self, run, precision):
-        """Probabilities of the test images."""
+        """Predicted probabilities of the test images."""
         path = os.path.join(self.room.name, "y.npy")
         subprocess.run([common.CLADE, "infer", run, "--input", os.path.join(self.room.name, "x_test.npy"), "--output", path,
                         "--precision", precision], capture_output=True, timeout=300, check=True)
@@ -62,7 +62,7 @@ class All(Images):
         wide, narrow = (self.answers(run, precision) for precision in ("f32", "bf16"))
         largest = max(abs(a - b) for a, b in zip(wide, narrow))
         self.assertTrue(0 < largest < 0.03, largest)
-        again = common.events(common.train(run, "--resume", "--epochs", 2))[0]  # by what the run keeps
+        again = common.events(common.train(run, "--resume", "--epochs", 2))[0]  # with the run's stored options
         self.assertEqual((again["precision"], again["changed"]), ("f16", "epochs 2 (the checkpoint had 1)"))
         other = common.train(run, "--resume", "--epochs", 3, "--precision", "bf16")
         self.assertIn('precision "bf16, fc3=f32" (the checkpoint had "f16, fc3=f32")', common.events(other)[0]["changed"])

@@ -1,4 +1,4 @@
-"""clade prune: the smaller run is an ordinary one, of fewer channels or with zeros that stay; and what it refuses."""
+"""clade prune: the smaller run is an ordinary one with fewer channels or with permanent zeros; and refusals."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ def prune(*arguments):
 
 
 def weights(path, name):
-    """The floats of a tensor, also where zeros are left out."""
+    """The floats of a tensor, also if it is stored sparsely."""
     found, metadata = tensors(path)
     _, shape, data = found[name]
     told = metadata.get(f"clade.zeros:{name}")
@@ -78,7 +78,7 @@ class Small(Kit):
         for less in "bytes", "flops", "parameters":
             self.assertLess(told[less], 0.7 * told[less + "_before"])
         self.assertTrue(told["computes_less"])
-        # An ordinary run: it trains on, on two devices as well, and is used.
+        # The result is an ordinary run: it can be trained, also on two devices, and used for inference.
         again = result(train(self.path("channels"), "--resume", "--epochs", 1))
         self.assertEqual(again["steps"], 10)
         device = json.loads(command("devices", "--json").stdout)["devices"][0]["id"]
@@ -86,7 +86,7 @@ class Small(Kit):
         self.assertEqual(result(train(two, "--resume", "--epochs", 2, "--device", device, "--device", device))["steps"], 20)
         self.assertEqual(weights(self.best("two"), "fc2.weight")[0], [left["fc2.weight"], left["fc1.weight"]])
         self.assertEqual(command("infer", two, "--input", self.path("x_test.npy")).returncode, 0)
-        # And is pruned again.
+        # It can be pruned again.
         more = report(prune(two, "--sparsity", 0.4, "--output", self.path("more")))
         self.assertLess(more["parameters"], more["parameters_before"])
 
@@ -129,7 +129,7 @@ class Small(Kit):
         for have, epoch in zip(share, (1, 2, 3)):
             self.assertAlmostEqual(have, 0.6 * (1 - (1 - epoch / 3) ** 3), delta=0.001)
         self.assertTrue(os.path.samefile(self.best("cubic"), f"{out}/step-0000000030.safetensors"))
-        # One that was interrupted comes to the same bits.
+        # An interrupted run resumes to the same bits.
         part = shutil.copytree(out, self.path("part"))
         for name in "step-0000000020", "step-0000000030", "best":
             os.remove(f"{part}/{name}.safetensors")

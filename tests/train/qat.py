@@ -1,4 +1,4 @@
-"""clade train --qat: trained on for 8 bits, to the bits of the quantized run; resumed to the same; and what it refuses."""
+"""clade train --qat: trains to the bits of the quantized run, resumes to the same bits; and refusals."""
 import json
 import os
 import pathlib
@@ -53,7 +53,7 @@ class Kit(unittest.TestCase):
         return pathlib.Path(out).read_bytes()
 
     def same_as_quantized(self, name, x=None):
-        """Of a run of --qat; the report of its quantization."""
+        """For a run of --qat; returns its quantization report."""
         small = self.path(name + "-small")
         told = report(command("quantize", "--json", self.path(name), "--output", small))
         self.assertEqual((told["calibrate"], told["samples"]), ("trained", 0))
@@ -91,7 +91,7 @@ class Small(Kit):
         self.refused(self.qat("more", run=self.path("qat")), "trained for 8 bits already")
 
     def test_resumed(self):
-        """From within an epoch, and from the end of a shorter training."""
+        """From the middle of an epoch, and from the end of a shorter training."""
         whole = result(self.qat("whole", "--epochs", 2, "--checkpoint-steps", 7, "--keep", 9))
         self.assertEqual(whole["steps"], 20)
         part = self.path("part")
@@ -118,7 +118,7 @@ class Small(Kit):
         self.assertEqual(frozen[0], frozen[1])
         self.assertEqual(frozen[0], frozen[2])
         for name in moving[0]:
-            if "fc1" not in name:  # the images' is the same in all batches
+            if "fc1" not in name:  # the range of the images is the same in all batches
                 self.assertNotEqual(moving[1][name], moving[0][name])
         self.same_as_quantized("frozen", self.path("x_test.npy"))
 
@@ -183,7 +183,7 @@ class AllDigits(Kit):
 
 
 class All(Kit):
-    """With batch normalizations, groups and residuals."""
+    """With batch normalization, groups and residuals."""
     MODEL = "mobilenetv2"
 
     def test_bits(self):

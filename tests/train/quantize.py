@@ -1,4 +1,4 @@
-"""clade quantize: the new run has weights of 8 bits and answers nearly as the old one; and what it refuses."""
+"""clade quantize: the new run has 8-bit weights and nearly the same accuracy; and refusals."""
 import json
 import os
 import pathlib
@@ -68,7 +68,7 @@ class Small(Kit):
     def test_infer(self):
         out = self.path("infer")
         told = report(quantize(self.run_dir, "--output", out))
-        self.assertEqual(told["data"], self.data)  # the run's
+        self.assertEqual(told["data"], self.data)  # the run's data
         answers = []
         for run in self.run_dir, out:
             done = command("infer", "--json", run, "--input", self.path("x_test.npy"))
@@ -114,7 +114,7 @@ class Small(Kit):
         self.refused(quantize(out, *four, *some), "quantized already")
 
     def test_budget(self):
-        """A dark sample says too little of the range: brighter ones are cut off, which costs accuracy."""
+        """Dark samples underestimate the range: brighter values saturate, which costs accuracy."""
         room = self.path("dark")
         os.makedirs(room)
         for part in "train", "test":
@@ -194,7 +194,7 @@ class AllDigits(Kit):
 
 
 class All(Kit):
-    """With batch normalizations, groups and residuals."""
+    """With batch normalization, groups and residuals."""
     MODEL = "mobilenetv2"
 
     def test_accuracy(self):

@@ -1,5 +1,5 @@
-"""Weights and inputs of 8 bits in models trained on Fashion-MNIST: what that costs in accuracy and bytes, after training
-and with an epoch of training for it.
+"""8-bit weights and inputs in models trained on Fashion-MNIST: cost in accuracy and size, by quantization after
+training and with an epoch of quantization-aware training.
 
     quantized.py CLADE MODEL... [--epochs N] [--samples N] [--data SET]
 """
@@ -21,7 +21,8 @@ options = parser.parse_args(sys.argv[2:])
 
 
 def check(model, room):
-    """Within half a point, in 0.27 of the bytes. Times are told: they are those of whatever runs beside."""
+    """Accuracy within half a point, in 0.27 of the bytes. Times are only reported, since other processes affect them.
+    """
     run = os.path.join(room, model)
     result(train(run, "--model", model, "--data", options.data, "--epochs", options.epochs, "--lr", 0.001, "--schedule",
                  "one-cycle", timeout=20000))
@@ -39,7 +40,7 @@ def check(model, room):
 
 
 def trained(model, run, before):
-    """As clade train --qat leaves it: within 0.3 points of f32."""
+    """The run of clade train --qat: within 0.3 points of f32."""
     result(train(run, "--qat", "--epochs", 1, "--lr", 1e-4, "--schedule", "cosine", "--checkpoint-dir", f"{run}-qat",
                  timeout=20000))
     done = subprocess.run([CLADE, "quantize", "--json", f"{run}-qat", "--output", f"{run}-trained"], stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""ResNet-18's first step on empty caches: 32 images of 3x32x32. A machine that others use too may need a second and a
-third try; all are printed. Nearly all of it is compiling. So a compiler's work that is always the same is timed before
-each try, and where it takes longer than on the machine that the limit was stated for, the limit grows by as much.
+"""The first step of ResNet-18 with empty caches: 32 images of 3x32x32. Nearly all of the time is compilation, so the
+limit scales with a constant compiler workload, timed before each try (yardstick.py). A shared machine may need up to
+three tries; all are printed.
 
     resnet.py CLADE LIMIT
 """

@@ -1,4 +1,4 @@
-"""A run's directory knows its options and its data; what cannot be written, and data that is not finite, is told."""
+"""Run directories store options and data; unwritable paths and non-finite data are reported."""
 import json
 import os
 import pathlib
@@ -25,7 +25,7 @@ class Kit(unittest.TestCase):
         cls.room = tempfile.TemporaryDirectory(prefix="clade-test-")
         cls.data = images(cls.room.name)
         cls.small = ["--model", "mlp", "--data", cls.data, "--batch", 32]
-        cls.first = os.path.join(cls.room.name, "first run")  # a word for shells
+        cls.first = os.path.join(cls.room.name, "first run")  # contains a space, to test quoting for shells
         cls.options = [*cls.small, "--optimizer", "sgd", "--lr", 0.05, "--seed", 7]
         result(train("--checkpoint-dir", cls.first, *cls.options, "--epochs", 1))
 
@@ -97,7 +97,7 @@ class Runs(Kit):
         self.refused(train(folder, "--resume"), "--batch x", "run.json", status=2)
         pathlib.Path(folder, "run.json").write_text(" " * 70000)
         self.refused(train(folder, "--resume"), "run.json")
-        os.remove(f"{folder}/run.json")  # a directory of an older version
+        os.remove(f"{folder}/run.json")  # as in a directory of an older version
         self.assertEqual(result(train("--checkpoint-dir", folder, "--resume", *self.options, "--epochs", 1))["steps"], 10)
 
     def test_a_second_training_is_refused(self):
@@ -127,7 +127,7 @@ class Runs(Kit):
         self.assertEqual(result(train(folder, "--resume", "--data", self.data, "--epochs", 3))["steps"], 30)
 
     def test_next_commands(self):
-        """What is printed works as it is, from where it is printed."""
+        """Printed commands can be executed as they are, in the same directory."""
         def told(*command):
             done = subprocess.run([CLADE, "train", *map(str, command)], capture_output=True, text=True, timeout=300,
                                   check=False, cwd=self.room.name)
@@ -154,7 +154,7 @@ class Runs(Kit):
 
 class All(Kit):
     def test_a_run_from_another_directory(self):
-        """The paths among its options are absolute."""
+        """Paths among the stored options are absolute."""
         folder = pathlib.Path(self.path("elsewhere"))
         folder.mkdir()
         command = [CLADE, "train", "run", "--model", "mlp", "--data", "npy:..", "--batch", "32", "--epochs", "1",
@@ -175,7 +175,7 @@ class All(Kit):
             self.assertEqual(done.stderr.count("cannot write to standard output"), 1, done)
         trace = train(*self.small, "--epochs", 1, "--trace", "/dev/full")
         self.refused(trace, "/dev/full", "not whole")
-        self.assertEqual(events(trace)[-1]["event"], "done")  # the training itself came to its end
+        self.assertEqual(events(trace)[-1]["event"], "done")  # the training itself completed
 
     def test_images_that_are_not_finite(self):
         folder = self.path("nan")

@@ -1,4 +1,4 @@
-"""What tests of the commands that make a smaller run of a run share: clade prune, clade quantize."""
+"""Shared by the tests of clade prune and clade quantize, which derive a smaller run."""
 import hashlib
 import json
 import os
@@ -20,7 +20,7 @@ def report(done):
 
 
 def tensors(path):
-    """Names of a safetensors file's tensors, with type, shape and bytes; and its metadata."""
+    """A safetensors file's tensors by name, with type, shape and bytes; and its metadata."""
     data = pathlib.Path(path).read_bytes()
     header = 8 + struct.unpack("<Q", data[:8])[0]
     entries = json.loads(data[8:header])

@@ -1,6 +1,6 @@
-"""The same training in PyTorch: LeNet-5 on Fashion-MNIST from the same weights through the same batches. The losses of
-the first steps agree, and so does the accuracy at the end over three seeds; the time of a step is printed for both.
-Reads as skipped where python3-torch is not installed: nothing was compared then.
+"""The same training in PyTorch: LeNet-5 on Fashion-MNIST from the same weights with the same batches. The first losses
+agree, as does the final accuracy over three seeds; the time per step is printed for both. Skipped without
+python3-torch, since nothing is compared then.
 
     torch.py LENET_TOLD EPOCHS
 """
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-sys.path.pop(0)  # this file is not the library
+sys.path.pop(0)  # import the library instead of this file
 try:
     import numpy
     import torch
@@ -54,7 +54,7 @@ def lenet5(w, x):
 
 
 def train(room, told, images, labels):
-    """Losses of the first steps, the weights in the end, seconds of a step."""
+    """Losses of the first steps, the final weights, and the seconds per step."""
     w = weights(room / "initial.safetensors")
     order = torch.from_numpy(numpy.fromfile(room / "order.i64", numpy.int64).reshape(told["steps"], told["batch"]))
     optimizer = torch.optim.SGD(w.values(), lr=told["rate"])
