@@ -247,7 +247,6 @@ static clade_status fill(clade__cut *c, clade_comm *comm, clade_graph *g, list *
   return clade_graph_status(g);
 }
 
-/* ---- entry point ---- */
 static clade_status check(const clade__cut *c, const clade_comm *comm) {
   const int pieces = c->grid->pipeline * c->grid->interleave;
   if (clade_comm_size(comm) != c->grid->pipeline)

@@ -81,7 +81,6 @@ static clade_status find_times(clade__passes *p, int stages) {
   return whole ? CLADE_OK : CLADE_FAIL(INTERNAL, "passes of a pipeline wait for one another");
 }
 
-/* ---- entry points ---- */
 clade_status clade__passes_new(const clade__grid *grid, clade__passes *out) {
   const int stages = grid->pipeline, each = grid->interleave;
   *out =

@@ -333,7 +333,6 @@ static void tell(const stages *s, bool placed, clade__text *text) {
                     s->lent[i].piece);
 }
 
-/* ---- entry point ---- */
 static clade_status allocate(stages *s) {
   const size_t n = s->g->n_nodes;
   s->piece = clade__new(2 * n, sizeof *s->piece);

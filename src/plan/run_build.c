@@ -299,7 +299,6 @@ static bool is_lone(const clade_run *run) {
   return !run->profile && func->n_persistent == 1 && func->persistent[0].count == func->n_steps;
 }
 
-/* ---- entry points ---- */
 static clade_status lanes_new(clade_run *run, cl_command_queue user_queue) {
   run->lanes = clade__new((size_t)run->func->n_devices, sizeof *run->lanes);
   if (!run->lanes) return CLADE_NO_MEMORY;

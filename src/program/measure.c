@@ -252,7 +252,6 @@ static uint64_t local_bytes(const bench *b) {
   return b->info->local_bytes;
 }
 
-/* ---- entry point ---- */
 static clade_status measure(bench *b, timed t[2], cl_program *program, clade__profile *out) {
   static const char *const names[] = {"measure_fma", "measure_copy"};
   static const clade__define copy_defines[] = {{"INDEX64", "0"}, {"STREAM", "1"}, {"TURNS", "1"}};

@@ -225,7 +225,6 @@ static clade_status serve_offline(clade__store *store, size_t n, const clade__re
   return CLADE_OK;
 }
 
-/* ---- entry points ---- */
 /* `wanted` has room for 2 n. */
 static clade_status serve(clade__store *store, size_t n, const clade__request *requests, clade__wanted *wanted,
                           clade__program_kernel *out) {

@@ -157,7 +157,6 @@ static void log_check(int count, const array_work *want) {
   fclose(log);
 }
 
-/* ---- tests ---- */
 static const signed char two = 2;
 
 /* Each launch doubles the result of the previous one. */

@@ -297,7 +297,6 @@ static bool read_layout(player *p, FILE *from) {
   return right && p->messages && p->receives && p->taken;
 }
 
-/* ---- main ---- */
 static clade_status open_player(player *p) {
   const int width = p->step.stages * p->tensor;
   double most = 0;

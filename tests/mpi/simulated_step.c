@@ -46,7 +46,6 @@ static clade_status step(simulation *s, double *end) {
   return CLADE_OK;
 }
 
-/* ---- output ---- */
 static clade_status tell(const simulation *s, double end) {
   const scale_step predicted = scale_predict(&s->link, s->sums.ranks, s->wire, s->n, s->buckets, s->rest);
   clade_comm_stats stats = {.size = sizeof stats};
@@ -72,7 +71,6 @@ static clade_status simulate(simulation *s) {
   return status;
 }
 
-/* ---- main ---- */
 enum { LATENCY = 1, BANDWIDTH, POLL, ADD, REST, WIRE, BUCKETS };
 
 /* simulated.py passes valid arguments; the checks are for manual use. */

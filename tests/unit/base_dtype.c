@@ -42,7 +42,6 @@ static unsigned encoded(const clade__dtype *r, double v) {
   return nearest | (signbit(v) ? 1u << (r->bits - 1) : 0);
 }
 
-/* ---- tests ---- */
 static float from(clade_dtype t, unsigned code) {
   const uint8_t one = (uint8_t)code;
   const uint16_t two = (uint16_t)code;

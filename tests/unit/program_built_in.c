@@ -97,7 +97,6 @@ static const char *fault_of(const char *text) {
   return fault || !bad ? fault : "record";
 }
 
-/* ---- tests ---- */
 static void the_defaults_are_well_formed(void **state) {
   (void)state;
   assert_null(fault_of(clade__tuning_defaults));

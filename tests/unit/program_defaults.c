@@ -136,7 +136,6 @@ static clade__tuned_device own(uint32_t units) {
   return d;
 }
 
-/* ---- tests ---- */
 static void the_kind_of_core_decides(void **state) {
   (void)state;
   assert_int_equal(step_of(16), 2); /* unknown yet: both are equally near, so the first applies */

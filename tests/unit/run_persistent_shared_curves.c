@@ -174,7 +174,6 @@ static clade__hash outcome(clade_func *func, clade_vars *vars, int rows) {
 
 static int rows_of(kind what) { return what == TEST ? TESTED : what == SMALL_TEST ? FEW : BATCH; }
 
-/* ---- tests ---- */
 /* Within a process, and in a second one, which compiles nothing. */
 static void nothing_is_compiled_twice(void **state) {
   (void)state;

@@ -109,7 +109,6 @@ static void tear_down(setup *s) {
   clade_func_release(s->func);
 }
 
-/* ---- tests ---- */
 static void goes_on(void **state) {
   for (int profile = 0; profile < 2; profile++) {
     setup s = set_up(*state, 3, profile);

@@ -23,7 +23,6 @@ static void feed_forward(tk_model *m) {
   clade_output(g, "loss", clade_mean(g, clade_square(g, h)));
 }
 
-/* ---- tests ---- */
 static void perceptron(void **state) {
   for (int ranks = 2; ranks <= 4; ranks++) {
     int parts;
