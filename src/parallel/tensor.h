@@ -72,12 +72,12 @@ typedef struct clade__needs {
 } clade__needs;
 clade__state clade__state_of(const clade__tensor *t, clade__id value);
 clade__needs clade__needs_of(const clade__tensor *t, clade__id value);
-/* Parts along one axis are needed as parts along one other, and as nothing else. */
+/* Parts along one axis are needed as parts along one other axis, and nowhere else. */
 static inline bool clade__turns(clade__state s, clade__needs n) {
   const unsigned others = s.held == CLADE__HELD_PART ? n.parts & ~(1u << s.axis) : 0;
   return others && !(others & (others - 1)) && !n.whole && !n.shared;
 }
-/* What a node needs of an operand. */
+
 typedef enum clade__need { CLADE__NEED_NOTHING, CLADE__NEED_WHOLE, CLADE__NEED_SHARED, CLADE__NEED_PART } clade__need;
 clade__need clade__need_of(const clade__tensor *t, clade__id node, int operand, int *axis);
 

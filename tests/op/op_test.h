@@ -126,6 +126,6 @@ double op_epsilon(clade_dtype dtype);           /* of the compute type: 2^-24 fo
 /* Index in an array of `shape` for the element that broadcasts to `index` of `to`. */
 int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const int64_t *index);
 void op_unravel(const clade_shape *shape, int64_t at, int64_t index[CLADE_MAX_RANK]);
-int64_t op_elements(const clade_shape *shape); /* number of elements of a constant shape */
+int64_t op_elements(const clade_shape *shape);
 
 #endif

@@ -74,7 +74,7 @@ static void variants_are_built_together_and_compute(void **state) {
   for (int i = 0; i < 3; i++) probe_request(i, &requests[i]);
   requests[3] = requests[1];
   assert_int_equal(clade__store_prepare(device, 4, requests, kernels), CLADE_OK);
-  assert_ptr_equal(kernels[0].program, kernels[1].program); /* one program for all */
+  assert_ptr_equal(kernels[0].program, kernels[1].program);
   assert_ptr_equal(kernels[0].program, kernels[2].program);
   assert_string_equal(kernels[1].name, kernels[3].name);
   for (int i = 0; i < 3; i++) assert_int_equal(probe_run(device, &kernels[i]), i + 2);
