@@ -21,7 +21,7 @@ static bool own_directory(char out[PATH_MAX]) {
   if (!dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return false;
   if (*map->l_name) {
     snprintf(out, PATH_MAX, "%s", map->l_name);
-  } else { /* statically linked */
+  } else { /* the main program */
     ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
     if (n < 0) return false;
     out[n] = '\0';

@@ -15,7 +15,7 @@ static int length(op_random *r, const op_case *c) {
   static const int few[] = {1, 2, 3, 4, 5, 6, 7, 8};
   static const int many[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13, 15, 16, 17,  19,
                              20, 25, 27, 30, 31, 32, 37, 40, 49, 60, 64, 75, 97, 98, 105, 128};
-  if (c->small && c->number % 3 == 0) return 7; /* not a product of small primes */
+  if (c->small && c->number % 3 == 0) return 7; /* a prime without a butterfly */
   return c->small || c->gradient ? few[op_integer(r, 0, 7)] : many[op_integer(r, 0, 31)];
 }
 

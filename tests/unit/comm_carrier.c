@@ -148,7 +148,7 @@ static void *train(void *user) {
              steps(r, CLADE_REDUCE_BY_CARRIER, CLADE_SHARD_NONE, again) &&
              steps(r, CLADE_REDUCE_BY_CARRIER, CLADE_SHARD_OPTIMIZER, shared_out);
   r->right = r->right && !memcmp(by_carrier, again, sizeof again) && !memcmp(by_carrier, shared_out, sizeof again);
-  /* A + b is the same in either order. */
+  /* a + b is the same in either order */
   if (r->size == 2) r->right = r->right && !memcmp(by_carrier, by_clade, sizeof again);
   for (int i = 0; i < N && r->right; i++) r->right = fabsf(by_carrier[i] - by_clade[i]) < 1e-5f;
   return NULL;

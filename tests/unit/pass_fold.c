@@ -35,7 +35,7 @@ static void test_nothing(void **state) {
   g = new_graph();
   x = matrix(g);
   clade_graph_place(g, 1);
-  clade_output(g, "y", clade_reshape(g, x, CLADE_SHAPE(4, 6))); /* permutes elements, so it stays */
+  clade_output(g, "y", clade_reshape(g, x, CLADE_SHAPE(4, 6))); /* moves to another device, so it stays */
   assert_int_equal(left_of(g), 1);
 }
 
