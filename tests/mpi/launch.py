@@ -182,7 +182,9 @@ class All(Case):
         """A node's daemon and rank are lost. Nodes are simulated on this machine by an agent instead of ssh."""
         agent = os.path.join(self.room, "agent")
         with open(agent, "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n')
+            # a temporary directory for each node: daemons that share one fail if both make it
+            file.write('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\n'
+                       f'export TMPDIR={self.room}/$1\nmkdir -p "$TMPDIR"\nshift\nexec sh -c "$*"\n')
         os.chmod(agent, 0o755)
         options = [*LENET, "--epochs", "1"]
         hosts = ["--host", "127.0.0.2:1,127.0.0.3:1", "--mca", "plm_rsh_agent", agent, "--mca", "btl_tcp_if_include", "lo",

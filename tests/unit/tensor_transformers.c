@@ -90,7 +90,8 @@ static void by_sequence(tk_model *m) {
 
 static void transformers(void **state) {
   tk_compare(*state, small, &(tk_options){.ranks = 2, .steps = 20}, NULL, NULL);
-  tk_compare(*state, small, &(tk_options){.ranks = 3}, NULL, NULL);
+  tk_compare(*state, small, &(tk_options){.ranks = 3, .steps = 20}, NULL, NULL);
+  tk_compare(*state, small, &(tk_options){.ranks = 4, .steps = 20}, NULL, NULL);
 }
 
 static void dropouts(void **state) { tk_compare(*state, dropping, &(tk_options){.ranks = 2, .steps = 5}, NULL, NULL); }
