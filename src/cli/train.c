@@ -1,7 +1,10 @@
 /* clade train: trains a model on a set of images and shows the progress. */
 #include "cli/train.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile int stop;
@@ -19,15 +22,26 @@ static void stop_in_time(int number) {
   stop = 1;
 }
 
-/* Installed again at every event: a compiler in this process may install its own handlers, which call these but
- * without SA_RESTART, so that a write to a slow reader would fail. */
-void train_catch_signals(void) {
+static void install_handlers(void) {
   struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* restarts interrupted writes */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   action.sa_handler = stop_in_time;
   sigaction(SIGUSR1, &action, NULL);
   sigaction(SIGUSR2, &action, NULL);
+}
+
+/* A compiler in this process may install its own handlers: LLVM takes SIGUSR1 for itself, and calls the others without
+ * SA_RESTART, so that a write to a slow reader would fail. */
+static void *keep_handlers(void *unused) {
+  while (nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL) == 0 || errno == EINTR) install_handlers();
+  return unused;
+}
+
+void train_catch_signals(void) {
+  pthread_t thread;
+  install_handlers();
+  if (pthread_create(&thread, NULL, keep_handlers, NULL) == 0) pthread_detach(thread);
 }
 
 static clade_status find_devices(train_job *job) {

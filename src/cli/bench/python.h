@@ -23,6 +23,7 @@ void bench_script_work(bench_script *script, const char *group, const char *work
 /* Starts a contestant whose name begins with "pytorch" or "onnxruntime". Returns NULL, or the reason of the failure. */
 const char *bench_python(const bench_job *job, const char *peer, const bench_script *script, bench_side *side);
 
-extern const char bench_contestant_script[], bench_works_script[], bench_model_script[]; /* the .py files of src/cli/bench */
+extern const char bench_contestant_script[], bench_works_script[],
+    bench_model_script[]; /* the .py files of src/cli/bench */
 
 #endif
