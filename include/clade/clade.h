@@ -1,4 +1,4 @@
-/* Everything but opencl.h. */
+/* All public headers of C but <clade/opencl.h> and <clade/mpi.h>. */
 #ifndef CLADE_CLADE_H
 #define CLADE_CLADE_H
 

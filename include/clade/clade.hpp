@@ -1,8 +1,11 @@
-// Clade from C++17 on. A call with options is the function of its name here, its options an aggregate that comes last:
+// Clade for C++17 and C++20. The functions of this namespace have the names of C's calls with options, and take the
+// options as an aggregate, the last argument:
+//
 //     clade::conv2d(g, x, w, {.pad = {1, 1}})                                                    C++20
 //     clade_conv2d_opt o; o.pad[0] = o.pad[1] = 1; clade::conv2d(g, x, w, o);                     C++17
-// Objects are held by handles that release them and stand for their pointers, so that all other calls are C's:
-// clade_softmax(g, h, -1). What makes or waits for objects throws clade::error. docs/c-api.md
+//
+// Handles release objects, and convert to the pointers that C's functions take: clade_softmax(g, h, -1). Functions that
+// make objects or wait for them throw clade::error. See docs/c-api.md.
 #ifndef CLADE_CLADE_HPP
 #define CLADE_CLADE_HPP
 
@@ -13,21 +16,24 @@
 
 namespace clade {
 
+// A failure: what() is the message, `status` the status.
 class error : public std::runtime_error {
 public:
   explicit error(clade_status code) : std::runtime_error(clade_last_error()), status(code) {}
   const clade_status status;
 };
 
+// Throws clade::error unless the status is CLADE_OK.
 inline void check(clade_status status) {
   if (status != CLADE_OK) throw error(status);
 }
 
 // ---- objects ----
+// Owns an object and releases it at the end of its life. Movable, convertible to the object's pointer.
 template <class T, void (*release)(T *)> class handle {
 public:
   handle() = default;
-  explicit handle(T *object) : held(object) {} // takes it over
+  explicit handle(T *object) : held(object) {} // takes ownership
   operator T *() const { return held.get(); }
   T *get() const { return held.get(); }
 
@@ -38,6 +44,7 @@ private:
   std::unique_ptr<T, releaser> held;
 };
 
+// The handles of Clade's objects.
 using device = handle<clade_device, clade_device_release>;
 using tensor = handle<clade_tensor, clade_tensor_release>;
 using graph = handle<clade_graph, clade_graph_release>;
@@ -49,13 +56,15 @@ using loader = handle<clade_loader, clade_loader_free>;
 using pruning = handle<clade_pruning, clade_pruning_free>;
 using quantization = handle<clade_quantization, clade_quantization_free>;
 
-// What `call` writes a pointer to, for the C functions that end in one: made<func>(clade_func_specialize, f, n, dims).
+// Calls a C function whose last argument is the place for a new object, and returns the object's handle:
+// `made<func>(clade_func_specialize, f, n, dims)`.
 template <class Handle, class Call, class... Arguments> Handle made(Call call, Arguments... arguments) {
   decltype(Handle().get()) object = nullptr;
   check(call(arguments..., &object));
   return Handle(object);
 }
 
+// Calls that make objects, execute a run and read its outputs. Failures throw clade::error.
 inline device find_device(const char *spec = nullptr) { return made<device>(clade_device_find, spec); }
 inline graph new_graph() { return made<graph>(clade_graph_new); }
 inline vars new_vars(const clade_func *f, uint64_t seed) { return made<vars>(clade_vars_new, f, seed); }
@@ -104,6 +113,7 @@ inline void read(clade_run *r, clade_ticket ticket, const char *name, void *to, 
 }
 
 // ---- the process, files ----
+// Settings, tuning and files. Failures throw clade::error.
 inline void init(const clade_init_opt &opt) { check(clade_init_(&opt)); }
 inline void tune(clade_func *f, clade_tune_mode mode, clade_tune_opt opt = {}) {
   opt.mode = mode;
@@ -124,6 +134,7 @@ inline void checkpoint_save(clade_checkpoint_dir *dir, const clade_vars *v, int6
 }
 
 // ---- optimizers, schedules, training ----
+// Optimizers, schedules and training steps, by the names of <clade/optim.h>.
 inline clade_optimizer sgd(const clade_sgd_opt &opt = {}) { return clade_sgd_(&opt); }
 inline clade_optimizer adam(const clade_adam_opt &opt = {}) { return clade_adam_(&opt); }
 inline clade_optimizer adamw(const clade_adamw_opt &opt = {}) { return clade_adamw_(&opt); }
@@ -140,7 +151,7 @@ inline void minimize_sums(clade_graph *g, const clade_graph *model, clade_minimi
   opt.model = model;
   check(clade_minimize_(g, &opt));
 }
-// The result's confusion is to be freed by clade_train_result_free.
+// Trains a model. Free the contents of the result by clade_train_result_free.
 inline clade_train_result train(const clade_trainer &trainer) {
   clade_train_result result{};
   result.size = sizeof result;
@@ -148,7 +159,8 @@ inline clade_train_result train(const clade_trainer &trainer) {
   return result;
 }
 
-// ---- operations ----
+// ---- ops ----
+// Builders of <clade/ops.h> and <clade/nn.h>. They do not throw: the first error stays in the graph.
 inline clade_val sum(clade_graph *g, clade_val x, clade_reduce_opt opt = {}) {
   opt.x = x;
   return clade_sum_(g, &opt);
@@ -232,6 +244,7 @@ inline clade_val cross_entropy(clade_graph *g, clade_val logits, clade_val label
 }
 
 // ---- layers ----
+// Builders of layers of <clade/ops.h> and <clade/nn.h>. They do not throw.
 inline clade_val nn_linear(clade_graph *g, const char *name, clade_val x, clade_linear_opt opt) {
   opt.x = x;
   return clade_nn_linear_(g, name, &opt);

@@ -1,6 +1,6 @@
-/* Processes that compute together: a communicator, and values of a graph that are summed over its ranks
- * (docs/distributed.md). The library carries bytes between threads of a process; between processes <clade/mpi.h> does,
- * and a program may bring its own. */
+/* Communication between ranks, which are processes or threads that compute together: a communicator, and collectives on
+ * values of a graph (docs/distributed.md). The library itself connects threads of a process. <clade/mpi.h> connects
+ * processes, and a program may bring its own implementation. */
 #ifndef CLADE_COMM_H
 #define CLADE_COMM_H
 
@@ -8,99 +8,106 @@
 
 CLADE_BEGIN_DECLS
 
+/* A communicator. Reference-counted. */
 typedef struct clade_comm clade_comm;
 
-/* What carries bytes between ranks. The functions are called by one thread at a time, from any thread, and may not
- * wait. Messages from one rank to another with the same tag arrive in the order in which they were sent. */
+/* ---- implementations ---- */
+/* The functions that carry bytes between ranks. They are called by one thread at a time, from any thread, and must not
+ * wait. Messages from one rank to another with the same tag arrive in order. */
 typedef struct clade_comm_impl {
   size_t size;
   const char *name; /* "mpi" */
-  /* The memory is left alone until `test` says that the request is done, which ends the request. */
+  /* Starts sending or receiving a message. The memory is not accessed otherwise until `test` reports that the request
+   * is done. */
   clade_status (*send)(void *user, int to, int tag, const void *data, size_t bytes, void **request);
-  clade_status (*receive)(void *user, int from, int tag, void *data, size_t bytes, void **request);
-  clade_status (*test)(void *user, void *request, bool *done);
-  void (*cancel)(void *user, void *request);
-  const char *(*error)(void *user);                /* of the last call that failed; NULL: no text is known */
-  void (*abort)(void *user);                       /* ends all ranks. NULL: there is no such means */
-  void (*release)(void *user);                     /* with the communicator */
-  void (*abort_with)(void *user, int exit_status); /* as `abort`, which it goes before; NULL: the status is lost */
-  /* Sums over all ranks by means of the implementation's own; NULL, any of the three: it has none. A channel keeps its
-   * sums apart from all others: those of one begin in the same order on all ranks, those of several in any. Channels
-   * are opened in the same order on all ranks, and may be used once the request is done (NULL: at once). They are
-   * closed before `release`; one whose request was canceled is not. */
+  clade_status (*receive)(void *user, int from, int tag, void *data, size_t bytes, void **request); /* the same */
+  clade_status (*test)(void *user, void *request, bool *done); /* whether a request is done, which ends the request */
+  void (*cancel)(void *user, void *request);                   /* ends a request that is not done */
+  const char *(*error)(void *user);                /* message of the last call that failed; NULL: there is none */
+  void (*abort)(void *user);                       /* ends all ranks; NULL: impossible */
+  void (*release)(void *user);                     /* called when the communicator is released */
+  void (*abort_with)(void *user, int exit_status); /* as `abort`, and preferred; NULL: the status is not passed on */
+  /* Opens a channel for sums by the implementation itself. The sums of one channel begin in the same order on all
+   * ranks, those of different channels in any order. Channels are opened in the same order on all ranks. A channel may
+   * be used once the request is done (NULL: at once). NULL, for any of the three functions: the implementation has no
+   * sums. */
   clade_status (*open_channel)(void *user, void **channel, void **request);
-  void (*close_channel)(void *user, void *channel);
-  /* sum[i] becomes the sum of all ranks' data[i]: the same bits on all of them, and again where as many sum the same.
-   * Both arrays are left alone until the request is done. A sum that was canceled may go on: they are left alone for
-   * good then. */
+  void (*close_channel)(void *user, void *channel); /* before `release`; not if the channel's request was canceled */
+  /* Starts a sum: sum[i] becomes the sum of data[i] over all ranks, with the same bits on all ranks, and again whenever
+   * as many ranks sum the same numbers. Both arrays are not accessed otherwise until the request is done, and never
+   * again if it was canceled, since the sum may go on. */
   clade_status (*all_reduce)(void *user, void *channel, const float *data, float *sum, size_t n, void **request);
 } clade_comm_impl;
 
-/* `impl` must outlive the communicator. Where it is refused, `user` stays the caller's. */
+/* ---- communicators ---- */
+/* Makes a communicator of an implementation, which must outlive it. On failure `user` remains the caller's. */
 CLADE_API clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, int size, clade_comm **out);
-/* Ranks that are threads of one process: puts `size` communicators into out[], by rank, each to be used by its own rank
- * and to be released. Messages are copied from one rank's memory to another's. clade_comm_abort on one of them returns;
- * whatever is under way on any of them, or begins later, then fails with CLADE_CANCELED and names the rank that did it.
- */
+/* Makes `size` communicators for ranks that are threads of this process: out[i] is for rank i, and each is released.
+ * Messages are copied from memory to memory. clade_comm_abort on one of them returns; pending and later operations of
+ * all of them then fail with CLADE_CANCELED, and name the rank that aborted. */
 CLADE_API clade_status clade_comm_new_local(int size, clade_comm **out);
-/* A communicator of some ranks of another one: ranks[i] of `comm`, each once and the caller among them, becomes rank i
- * of n. No message is sent for it: each of these ranks calls it with the same list, and those that are in several lists
- * come to them in the same order. It keeps `comm`, whose timeout and abort are its own; what is counted for it is
- * counted for `comm` as well, and messages name ranks by their numbers in the job. It has no sums by the
- * implementation's own means. */
+/* Makes a communicator of some ranks of another one: ranks[i] of `comm` becomes rank i of n. The list has no duplicates
+ * and includes the caller. All its ranks call this function with the same list, and ranks in several lists in the same
+ * order; no message is sent. The new communicator keeps `comm`, shares its timeout, abort and statistics, and names
+ * ranks by their numbers in the job. It has no sums by the implementation. */
 CLADE_API clade_status clade_comm_split(clade_comm *comm, int n, const int *ranks, clade_comm **out);
+/* Adds and drops a reference; NULL may be released. */
 CLADE_API clade_comm *clade_comm_retain(clade_comm *comm);
-CLADE_API void clade_comm_release(clade_comm *comm); /* NULL is fine */
-CLADE_API int clade_comm_rank(const clade_comm *comm);
-CLADE_API int clade_comm_size(const clade_comm *comm);
-/* How long a rank may leave another one waiting before that fails and names it; 60 s at first, 0: for ever. */
+CLADE_API void clade_comm_release(clade_comm *comm);
+CLADE_API int clade_comm_rank(const clade_comm *comm); /* this rank's number */
+CLADE_API int clade_comm_size(const clade_comm *comm); /* number of ranks */
+/* Sets how long a rank may keep another one waiting. Then the operation fails and names the rank. Initially 60 s; 0:
+ * for ever. */
 CLADE_API clade_status clade_comm_set_timeout(clade_comm *comm, double seconds);
-/* Ends all ranks, where the implementation can; returns where it cannot, or where ranks are threads. */
+/* Ends all ranks. Returns if the implementation cannot, and if ranks are threads. */
 CLADE_API void clade_comm_abort(clade_comm *comm);
-/* The job's exit status becomes this one, where the implementation can tell it. */
+/* The same, with an exit status for the job, if the implementation can pass it on. */
 CLADE_API void clade_comm_abort_with(clade_comm *comm, int exit_status);
 
-/* What was done for values of graphs since the communicator was made. Set .size. */
+/* Statistics of the collectives of graphs, since the communicator was made. */
 typedef struct clade_comm_stats {
   size_t size;
-  uint64_t sent_bytes, received_bytes; /* of sums by the implementation's own means: the least that these take */
-  double busy_seconds;                 /* in which some value was on its way */
-  double exposed_seconds;              /* of these, in which the device had nothing to do but to wait for one */
+  uint64_t sent_bytes, received_bytes; /* for sums by the implementation: the least possible */
+  double busy_seconds;                 /* in which a collective was under way */
+  double exposed_seconds;              /* of these, in which the device was idle because of it */
 } clade_comm_stats;
+/* Reports the statistics. The caller sets out->size. */
 CLADE_API clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out);
 
-/* ---- on the calling thread, which waits; all ranks call the same functions in the same order ---- */
-CLADE_API clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t bytes);
-/* `all` on the root: size times `bytes`, by rank; ignored elsewhere. */
-CLADE_API clade_status clade_comm_gather(clade_comm *comm, int root, const void *data, size_t bytes, void *all);
-CLADE_API clade_status clade_comm_barrier(clade_comm *comm);
+/* ---- collectives on host memory ----
+ * The calling thread waits. All ranks call the same functions in the same order. */
 
-/* ---- in graphs ----
- * Replaces each of n values, all of one type, by its sum over the ranks, each of which builds the same graph. Sums are
- * of f32, f16, bf16, i32 or i64; those of 16 bits are added as f32 and rounded at the end. Ranks are summed in
- * pairs, (0 + 1) + (2 + 3), as shares of a graph are (clade_graph_share): the bits depend on the number of ranks alone.
- * Kernels that do not need the sums run meanwhile. The communicator is kept by the funcs. Without a communicator, or
- * with one rank, the values stay as they are.
+/* Copies the root's data to all ranks. */
+CLADE_API clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t bytes);
+/* Collects the data of all ranks on the root: `all` has room for size times `bytes`, by rank. Elsewhere `all` is
+ * ignored. */
+CLADE_API clade_status clade_comm_gather(clade_comm *comm, int root, const void *data, size_t bytes, void *all);
+CLADE_API clade_status clade_comm_barrier(clade_comm *comm); /* waits until all ranks have called it */
+
+/* ---- collectives in graphs ----
+ * All ranks build the same graph. Kernels that do not need the results run during a collective. Funcs keep the
+ * communicator. Without a communicator, or with one rank, values stay as they are. */
+
+enum { CLADE_ALL_REDUCE_MOST = 32 }; /* most values per call */
+/* Replaces each of n values of one type by its sum over all ranks. Types are f32, f16, bf16, i32 and i64; 16-bit floats
+ * are added in f32 and rounded at the end. Ranks are summed in pairs, (0 + 1) + (2 + 3), like the shares of a graph
+ * (clade_graph_share), so that the bits depend only on the number of ranks. Gradients of sums are summed, too.
  *
- * `wire`: what travels between ranks, CLADE_F32, or CLADE_BF16 or CLADE_F16 for half the bytes: whoever sends a part of
- * a sum rounds it, and ranks that sum in k steps round as often. All get the same bits. Of F16, sums beyond 65504
- * become infinite. Sums of less than 16 KiB travel as f32; whole numbers always travel as they are, and take no other
- * `wire`. Derivatives flow through: gradients of sums are summed
- * as well. */
-enum { CLADE_ALL_REDUCE_MOST = 32 };
+ * `wire` is the type of the messages: CLADE_F32, or CLADE_BF16 or CLADE_F16 for half of the bytes. Each sender rounds
+ * its part of a sum, so a sum of k steps is rounded k times, and all ranks get the same bits. In f16, sums beyond 65504
+ * become infinite. Sums of less than 16 KiB are sent as f32. Integers are sent unchanged, and refuse another `wire`. */
 CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values);
 
-/* Layers that are built for training from here on and look at the batch, as batch normalization does, look at that of
- * all ranks, and need shapes without symbols; NULL, as at first: at this rank's alone. The communicator must live until
- * the graph is compiled. */
+/* Makes layers that use the batch's statistics, such as batch normalization, and are built for training from here on,
+ * use those of all ranks' batches. Shapes must be constant. NULL, as initially: this rank's batch only. The
+ * communicator must live until the graph is compiled. */
 CLADE_API void clade_graph_sync(clade_graph *g, clade_comm *comm);
 
-/* Where each of the n values belongs to a rank: owners[i], the same on all ranks.
- * Replaces the values that this rank owns by their sums, with the bits of clade_all_reduce, and the others by none. */
+/* Replaces the values that this rank owns by their sums, with the bits of clade_all_reduce, and the others by invalid
+ * values. owners[i] is the rank that owns values[i], the same on all ranks. */
 CLADE_API clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, clade_dtype wire, int n,
                                             const int *owners, clade_val *values);
-/* Replaces the values that other ranks own by theirs, of any types; of what stands there before, the type alone counts.
- */
+/* Replaces the values that other ranks own by theirs, of any type. Only the type of the replaced values matters. */
 CLADE_API clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values);
 
 CLADE_END_DECLS

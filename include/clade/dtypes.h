@@ -1,28 +1,28 @@
-/* The element types, a row for each: the library, its kernels and its tests derive from them what they do with a type
- * (docs/adding-a-type.md). This text also begins every OpenCL program, so it holds macros alone. */
+/* The table of element types: one row per type. The library, the kernels and the tests derive their handling of a type
+ * from its row (docs/adding-a-type.md). This file is also the beginning of every OpenCL program: macros only. */
 #ifndef CLADE_DTYPES_H
 #define CLADE_DTYPES_H
 
-/* Columns. A user's macro takes the first six and `...`, since others may follow.
+/* The rows. A program's macro takes the first six columns and `...`, because columns may be appended.
  *
- *   NAME, number, name  CLADE_NAME = number, which is never reused; the name in texts and in kernels
- *   bits                of an element
- *   elements, bytes     of a block, the smallest piece that is stored; formats that share a scale among elements have
- *                       more than one element in it
- *   scale               the type of what a block holds before its elements, the factor of them all; none
- *   kind                real, whole (with a sign), natural or truth
- *   use                 computed; or stored: casts, elementwise functions, products, copies and files take it, and all
- *                       other ops refuse it
- *   exponent, fraction  bits of each; 0, 0 where an element by itself is no float
- *   infinite            whether a float has infinities; without them all bits set are NaN, and the code before that is
- *                       the largest number
- *   storage, compute    types of OpenCL C: of an element, or of a byte of a block, in memory; of its value
- *   access              the macros of prelude.cl that load, store and round it; `small` serves floats of 8 bits.
- *                       Of elements that share a block there is only loading (docs/adding-a-type.md)
- *   product             NAME of the type of sums of its products; NONE: it has none
- *   npy                 NPY's type of its values, which are converted where that has another size
- *   tensors             safetensors' name; of a type with blocks, that in Clade's own key beside it (docs/formats.md)
- *   tolerance           how far apart two implementations may be, of the largest result (tuner) */
+ *   NAME, number, name  the constant CLADE_NAME = number, which is never reused; the name in texts and kernels
+ *   bits                bits per element
+ *   elements, bytes     elements and bytes per block, the smallest unit that is stored. Formats with a scale per block
+ *                       have more than one element per block
+ *   scale               type of the scale in front of a block's elements; none
+ *   kind                real, whole (signed integer), natural (unsigned integer) or truth (bool)
+ *   use                 computed: every op takes the type. stored: casts, elementwise functions, products, copies and
+ *                       files take it, all other ops refuse it
+ *   exponent, fraction  bits of the float's exponent and fraction; 0, 0 if a single element is not a float
+ *   infinite            1 if the float has infinities. Without them, the code with all bits set is NaN, and the code
+ *                       below is the largest number
+ *   storage, compute    OpenCL C types: of an element in memory (of a byte, in a block), and of its value
+ *   access              suffix of the macros in prelude.cl that load, store and round an element; `small` serves 8-bit
+ *                       floats. Elements in blocks are only loaded (docs/adding-a-type.md)
+ *   product             NAME of the accumulator type of products; NONE: there are no products
+ *   npy                 NPY type; values are converted if its size differs
+ *   tensors             type name in safetensors; for types with blocks, in Clade's additional key (docs/formats.md)
+ *   tolerance           largest difference between two implementations, relative to the largest result (tuner) */
 /* clang-format off */
 #define CLADE_DTYPE_f32(ROW) \
   ROW(F32,    1, f32,    32, 1, 4, none, real,    computed, 8, 23, 1, float,  float, f32,     F32,  "<f4", "F32",     2e-3)
@@ -63,7 +63,7 @@
   /* the end */
 /* clang-format on */
 
-/* ROW(…) of each type. */
+/* The row of one type, and the rows of all types: CLADE_DTYPE_MAP(ROW) calls ROW(NAME, number, name, …) for each. */
 #define CLADE_DTYPE_ROW_OF(name, ROW) CLADE_DTYPE_##name(ROW)
 #define CLADE_DTYPE_MAP(ROW)          CLADE_DTYPE_EACH(CLADE_DTYPE_ROW_OF, ROW)
 

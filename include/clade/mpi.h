@@ -1,4 +1,4 @@
-/* Communicators on MPI: libclade_mpi, which is built where MPI is (docs/distributed.md). */
+/* A communicator on MPI, from the library libclade_mpi, which is built if MPI is installed (docs/distributed.md). */
 #ifndef CLADE_MPI_H
 #define CLADE_MPI_H
 
@@ -6,12 +6,13 @@
 
 CLADE_BEGIN_DECLS
 
-/* Initializes MPI, if nobody has, for threads that take turns (MPI_THREAD_SERIALIZED), and takes a copy of
- * MPI_COMM_WORLD. UNSUPPORTED: whoever initialized it asked for less. The library is linked with MPI alone, so the
- * communicator is made by whichever libclade the program has: clade_mpi_comm. */
+/* Opens a copy of MPI_COMM_WORLD, and returns the arguments of clade_comm_new. Initializes MPI with
+ * MPI_THREAD_SERIALIZED if it is not initialized; CLADE_UNSUPPORTED if it was initialized with less. libclade_mpi is
+ * linked with MPI only, so that the communicator is made by whichever libclade the program uses: see clade_mpi_comm. */
 CLADE_API clade_status clade_mpi_open(const clade_comm_impl **impl, void **user, int *rank, int *size);
 
-/* The communicator of all processes that mpirun started. MPI is finalized with it, if it was initialized for it. */
+/* Makes the communicator of all processes that mpirun started. Releasing it finalizes MPI,
+ * if this call initialized MPI. */
 static inline clade_status clade_mpi_comm(clade_comm **out) {
   const clade_comm_impl *impl = NULL;
   void *user = NULL;

@@ -1,6 +1,7 @@
-/* The contract of an op: the same struct for Clade's own and for a user's, out of tree. An op sees its node as types
- * and attributes; it says what comes out (infer), how it is derived (grad), and which implementations there are. What
- * an implementation emits are steps: data, never a call into OpenCL. docs/adding-an-op.md builds one from nothing. */
+/* Ops: the interface between the library and an op, the same for Clade's ops and for those of a program. An op sees a
+ * node as types and attributes. The op declares the types of the results (infer), the derivative (grad) and the
+ * implementations. Implementations emit steps, which are data; they never call OpenCL. docs/adding-an-op.md builds an
+ * op from scratch. */
 #ifndef CLADE_OP_H
 #define CLADE_OP_H
 
@@ -8,29 +9,31 @@
 
 CLADE_BEGIN_DECLS
 
+/* ---- values and nodes ---- */
+/* A graph (<clade/graph.h>), and an op (below). */
 typedef struct clade_graph clade_graph;
 typedef struct clade_op clade_op;
 
-/* A value of a graph. All zero is invalid: "no value", and what a failed builder returns. */
+/* A value of a graph. All zero is the invalid value: "none", and the result of a failed builder. */
 typedef struct clade_val {
-  uint32_t graph, id;
+  uint32_t graph, id; /* the graph, and the value within it */
 } clade_val;
 
-enum { CLADE_MAX_OPERANDS = 64 }; /* and outputs, of a node */
+enum { CLADE_MAX_OPERANDS = 64 }; /* most inputs, and most outputs, of a node */
 
-/* A node as its op sees it. In infer the dimensions may be symbols; everywhere else they are sizes. */
+/* A node as its op sees it. Dimensions may be symbols in infer; elsewhere they are sizes. */
 typedef struct clade_node {
   size_t size;
-  const clade_op *op;
-  const char *name;
-  const void *attrs; /* attr_bytes of the op's attribute struct */
-  int n_in, n_out;
-  const clade_type *in;
-  clade_type *out; /* infer writes them */
+  const clade_op *op;   /* the node's op */
+  const char *name;     /* the node's name; may be NULL */
+  const void *attrs;    /* the op's attribute struct, of attr_bytes bytes */
+  int n_in, n_out;      /* number of inputs and outputs */
+  const clade_type *in; /* types of the inputs */
+  clade_type *out;      /* types of the outputs, written by infer */
 } clade_node;
 
-/* Attributes are a plain struct, copied bytewise, zeroed where unset; this table describes it, for printing, hashing
- * and files. */
+/* ---- attributes ---- */
+/* The type of an attribute. */
 typedef enum clade_attr_kind {
   CLADE_ATTR_BOOL = 1, /* bool */
   CLADE_ATTR_I32,      /* int32_t */
@@ -38,156 +41,164 @@ typedef enum clade_attr_kind {
   CLADE_ATTR_F32,      /* float */
   CLADE_ATTR_DTYPE,    /* clade_dtype */
   CLADE_ATTR_SHAPE,    /* clade_shape */
-  CLADE_ATTR_BYTES     /* `count` bytes without a meaning here */
+  CLADE_ATTR_BYTES     /* `count` bytes that are not interpreted */
 } clade_attr_kind;
-/* A table of these is a plain array: its layout is frozen. */
+/* One attribute of an op. Attributes are a plain struct, copied bytewise, zero where unset. A table of these rows
+ * describes the struct for printing, hashing and files. The layout of a row never changes. */
 typedef struct clade_attr {
-  const char *name; /* NULL ends a table */
-  clade_attr_kind kind;
-  uint32_t offset, count; /* count > 1: an array */
+  const char *name;       /* name; NULL ends the table */
+  clade_attr_kind kind;   /* type */
+  uint32_t offset, count; /* offset in the struct; number of elements, above 1 for an array */
 } clade_attr;
 
 /* ---- derivatives ---- */
+/* The arguments of an op's grad, which adds nodes that compute the gradients of the inputs. */
 typedef struct clade_grad {
   size_t size;
-  clade_graph *graph;
-  const clade_node *node;
-  const clade_val *in, *out;
-  const clade_val *dout; /* gradients of the outputs; invalid where none flows */
-  clade_val *din;        /* to be filled; stays invalid where there is none */
-  const bool *wanted;    /* which of din anybody needs */
+  clade_graph *graph;        /* where nodes are added */
+  const clade_node *node;    /* the node to differentiate */
+  const clade_val *in, *out; /* its inputs and outputs */
+  const clade_val *dout;     /* gradients of the outputs; invalid if there is none */
+  clade_val *din;            /* gradients of the inputs, to be filled; invalid if there is none */
+  const bool *wanted;        /* which of din are needed */
 } clade_grad;
 
-/* ---- channels that go together, for pruning (docs/pruning.md) ----
- * An op's rule says for a node which places along axes stand for the same channel, so that they stay or go together.
- * Operands are numbered from 0 on, results after them; shapes are sizes. */
-typedef struct clade_ties clade_ties;
-/* n places of an axis, from `at` on, and as many of another one. */
-CLADE_API void clade_tie(clade_ties *t, int a, int axis_a, int64_t at_a, int b, int axis_b, int64_t at_b, int64_t n);
-CLADE_API void clade_tie_axes(clade_ties *t, int a, int axis_a, int b, int axis_b); /* all places; of equal length */
-CLADE_API void clade_keep_axis(clade_ties *t, int a, int axis);                     /* none of its places goes */
-CLADE_API bool clade_axis_kept(const clade_ties *t, int a, int axis);               /* as nodes up to here say it */
+/* ---- channels for pruning ----
+ * An op's `ties` declares which positions along axes belong to the same channel, and therefore stay or are removed
+ * together (docs/pruning.md). Operands are numbered from 0, followed by the results. Shapes are sizes. */
+typedef struct clade_ties clade_ties; /* the declarations of all nodes */
 
-/* ---- dimensions that the work runs over, for computing it in parts (docs/parallel.md) ----
- * An op's rule names dimensions, each with the axes of operands and results that lie along it, as an index in
- * Einstein's notation does. Operands are numbered from 0 on, results after them; shapes are sizes. What lies along none
- * is needed as a whole, and so is an operand that does not lie along the one that is split. */
-typedef struct clade_dims clade_dims;
+/* Ties `n` positions of one axis, from `at` on, to as many of another. */
+CLADE_API void clade_tie(clade_ties *t, int a, int axis_a, int64_t at_a, int b, int axis_b, int64_t at_b, int64_t n);
+CLADE_API void clade_tie_axes(clade_ties *t, int a, int axis_a, int b, int axis_b); /* ties two axes of equal size */
+CLADE_API void clade_keep_axis(clade_ties *t, int a, int axis);                     /* no position may be removed */
+CLADE_API bool clade_axis_kept(const clade_ties *t, int a, int axis);               /* kept by a node so far */
+
+/* ---- dimensions of the work, for computing parts ----
+ * An op's `dims` declares the dimensions that the work runs over, each with the axes of operands and results along it,
+ * like the indices of Einstein notation (docs/parallel.md). Operands are numbered from 0, followed by the results.
+ * Shapes are sizes. An operand that does not lie along the dimension that is split is needed whole. */
+typedef struct clade_dims clade_dims; /* the dimensions of a node */
+
+/* The contribution of one part of a dimension. */
 typedef enum clade_dim_kind {
-  CLADE_DIM_EACH = 1, /* a part gives the same part of the results; those that do not lie along it hang on no part */
-  CLADE_DIM_SUM,      /* a part gives a part of a sum: results that do not lie along it are to be added */
-  CLADE_DIM_MEAN      /* the same of means, which are weighted by how long the parts are; for floats */
+  CLADE_DIM_EACH = 1, /* the same part of the results; results off the dimension do not depend on it */
+  CLADE_DIM_SUM,      /* a partial sum of the results that do not lie along the dimension */
+  CLADE_DIM_MEAN      /* a partial mean of floats, weighted by the length of the part */
 } clade_dim_kind;
-CLADE_API int clade_dims_add(clade_dims *d, clade_dim_kind kind); /* the dimension's number, for the calls below */
-/* An axis in blocks of `block` places each: all of a dimension have as many blocks, which is its size. One axis of each
- * operand and result. */
+CLADE_API int clade_dims_add(clade_dims *d, clade_dim_kind kind); /* adds a dimension; returns its number */
+/* An axis of operand or result `a` lies along the dimension, in blocks of `block` positions each. The number of blocks
+ * is the size of the dimension and the same for all axes along it. At most one axis of each operand and result. */
 CLADE_API void clade_dims_along(clade_dims *d, int dim, int a, int axis, int64_t block);
-/* The operand, of i32, holds numbers of places along the dimension: they are shifted by where a part begins, so that
- * those of other parts name no place there. */
+/* The operand (i32) holds indices along the dimension. In a part they are shifted by the beginning of the part, so that
+ * indices of other parts are out of range. */
 CLADE_API void clade_dims_numbers(clade_dims *d, int dim, int operand);
-/* Of a sum: the operand is added to the only result, by broadcasting. Parts get zeros for it, and the sum gets it. */
+/* The operand is added once to the only result of a sum, by broadcasting: parts get zeros instead of it. */
 CLADE_API void clade_dims_once(clade_dims *d, int dim, int operand);
-/* Of a part that begins at block B and is N blocks long: the attributes' whole number at `offset` (of i32, i64, or a
- * dimension of a shape) is base + by_begin B + by_length N. */
+/* In a part that begins at block B and is N blocks long, the attribute at `offset` (i32, i64, or a dimension of a
+ * shape) becomes base + by_begin B + by_length N. */
 CLADE_API void clade_dims_attr(clade_dims *d, int dim, size_t offset, int64_t base, int64_t by_begin,
                                int64_t by_length);
 
 /* ---- implementations ---- */
+/* The arguments of the functions of an implementation. */
 typedef struct clade_query {
   size_t size;
-  const clade_node *node;
-  const clade_device_info *device;
-  /* The implementation's parameters, in the order of its space: what accept, layouts, cost, workspace and emit are to
-   * go by. NULL where it has no space. */
+  const clade_node *node;          /* the node to compute */
+  const clade_device_info *device; /* the device that computes the node */
+  /* The configuration: a value for each parameter of the implementation's space. NULL without a space. */
   const int32_t *config;
 } clade_query;
 
-typedef struct clade_emit clade_emit;               /* where steps go */
-typedef struct clade_kernel_step clade_kernel_step; /* a launch being described; owned by the emit */
+typedef struct clade_emit clade_emit;               /* the list of steps that an implementation adds to */
+typedef struct clade_kernel_step clade_kernel_step; /* a step being described; owned by clade_emit */
 
-/* What a tuner may vary of an implementation: whole numbers with names. A configuration holds one for each. It is
- * chosen with the implementation, by a record that was measured (docs/tuning.md), else by `defaults`, and then kept:
- * every function of the implementation gets it in its query, and nowhere else. */
-enum { CLADE_MAX_PARAMS = 16, CLADE_MAX_IMPLS = 64 };
+enum { CLADE_MAX_PARAMS = 16, CLADE_MAX_IMPLS = 64 }; /* most parameters of a space; most implementations of an op */
+/* The tunable parameters of an implementation: named integers. A configuration holds a value for each. The
+ * configuration is chosen with the implementation, from a measured record (docs/tuning.md) or else by `defaults`. All
+ * functions of the implementation then receive the same one in their query. */
 typedef struct clade_space {
-  size_t size;               /* an older struct may end behind .defaults */
-  const char *const *params; /* names; ends in NULL, at most CLADE_MAX_PARAMS. Records go by them */
-  /* Fills the configuration where nobody tuned: from the device's capabilities and the problem's sizes, in
-   * microseconds. It is asked before accept, so also of nodes that will be refused, but not on devices that the
-   * implementation is not for. Parameters that affect the order of a sum must not depend on compute_units: a part of a
-   * CPU gives the bits of the whole one. */
+  size_t size;               /* sizeof(clade_space); an older struct may end behind .defaults */
+  const char *const *params; /* names, ending in NULL, at most CLADE_MAX_PARAMS; records refer to them */
+  /* Fills in the default configuration, from the device's properties and the sizes of the problem, within microseconds.
+   * Called before accept, so also for nodes that accept refuses, but only on devices that the implementation is made
+   * for. Parameters that affect summation order must not depend on `compute_units`: a part of a CPU computes the bits
+   * of the whole one. */
   void (*defaults)(const clade_query *q, int32_t *config);
-  /* Configuration number i of those worth timing for this device and problem, the likeliest first; false behind the
-   * last one. One that `accept` refuses is passed over, and so is one that was there before. A record's counts only
-   * while it is one of these, or the default. NULL: none but the default. */
+  /* Fills in candidate number `i` for tuning, the most promising first; false behind the last one. Candidates that
+   * accept refuses, and repeated ones, are skipped. A record is valid only while its configuration is a candidate or
+   * the default. NULL: the default is the only candidate. */
   bool (*configs)(const clade_query *q, int i, int32_t *config);
 } clade_space;
 
-/* What an implementation's kernels are written for; it decides nothing by itself, but tests and people choose by it. */
+/* The family of an implementation: what its kernels are written for. Tests and people select by family; the choice of
+ * implementations does not. */
 typedef enum clade_family {
-  CLADE_FAMILY_REF = 1,  /* runs on every OpenCL 1.2 device */
-  CLADE_FAMILY_VEC,      /* few long work-items that compute with vectors: CPUs */
+  CLADE_FAMILY_REF = 1,  /* every OpenCL 1.2 device */
+  CLADE_FAMILY_VEC,      /* few long work-items with vector types: CPUs */
   CLADE_FAMILY_GROUP,    /* work-groups that share local memory: GPUs */
   CLADE_FAMILY_MMA,      /* matrix units */
   CLADE_FAMILY_SYSTOLIC, /* kernels of an offline bundle: FPGAs */
-  CLADE_FAMILY_LIBRARY   /* steps of another library */
+  CLADE_FAMILY_LIBRARY   /* another library */
 } clade_family;
-CLADE_API const char *clade_family_name(clade_family family); /* "vec"; "?" for a number that is none */
+CLADE_API const char *clade_family_name(clade_family family); /* "vec"; "?" for an unknown number */
 
-/* Device classes as a mask. */
+/* Device classes as bits of a mask. */
 enum { CLADE_ON_CPU = 1 << CLADE_CPU, CLADE_ON_GPU = 1 << CLADE_GPU, CLADE_ON_ACCEL = 1 << CLADE_ACCEL };
 
-/* Set .size. A struct of an older header, which ends earlier, is taken as if the rest were zero; .emit is the last
- * field that it must have. */
+/* An implementation: one way to compute an op. Only `name` and `emit` are mandatory. The caller sets .size; a shorter
+ * struct of an older header is read as if the rest were zero, and must reach .emit. */
 typedef struct clade_impl {
   size_t size;
-  const char *name; /* "ref", "vec", "simt", …: records and .prefer go by it */
-  /* NULL: taken; else the reason, a static text. Unset: takes all. */
+  const char *name; /* "ref", "vec", "simt", …; records and .prefer refer to the name */
+  /* Accepts the node (NULL) or refuses it with a reason, a static text. NULL: every node is accepted. */
   const char *(*accept)(const clade_query *q);
-  /* The layouts that it takes operands in and gives outputs in, where it wants others than the node was built with:
-   * dense ones, mostly. Both arrays are all dense before. accept and layouts see the node as it was built; cost,
-   * workspace and emit see it in these layouts. What the graph has otherwise is packed or unpacked on the way. */
+  /* Changes the layouts of inputs and outputs from dense, as both arrays are initially. accept and layouts see the node
+   * with the layouts that it was built with; cost, workspace and emit see it with these. Values in other layouts are
+   * reordered. */
   void (*layouts)(const clade_query *q, clade_layout *in, clade_layout *out);
-  double (*cost)(const clade_query *q);      /* estimated seconds; unset: 1e9, so that order decides */
-  size_t (*workspace)(const clade_query *q); /* bytes of scratch memory; unset: none */
-  clade_status (*emit)(clade_emit *e, const clade_query *q);
-  const clade_space *space; /* what a tuner may vary; NULL: nothing */
-  /* Each element of an output comes from the operands' elements at the same place (repeated where they broadcast), so
-   * that it works in any layout that all share: an operand that is as long as the outputs along the blocked axis is
-   * blocked as they are, others stay dense. Padding lanes may hold anything and become anything. `layouts` is unset. */
+  double (*cost)(const clade_query *q);      /* estimated seconds; NULL: 1e9, so that the order of the list decides */
+  size_t (*workspace)(const clade_query *q); /* bytes of scratch memory; NULL: none */
+  clade_status (*emit)(clade_emit *e, const clade_query *q); /* adds the steps that compute the node */
+  const clade_space *space;                                  /* tunable parameters; NULL: none */
+  /* Works in any layout that all operands share. Allowed if each element of an output depends only on the operands'
+   * elements at the same position, after broadcasting. An operand of full length along the blocked axis is blocked as
+   * the outputs are, others are dense. Padding elements may hold, and get, any value. `layouts` is NULL. */
   bool any_layout;
-  const char *file; /* the kernel file that its kernels are in; NULL: the op's */
-  /* Its results may be further off than the op promises, within a bound of its own (docs/layouts.md, docs/porting.md):
-   * not taken where clade_compile(.strict) asks for what ops promise. */
+  const char *file; /* the kernel file; NULL: the op's */
+  /* Results may differ by more than the op promises, within a bound of their own (docs/layouts.md, docs/porting.md).
+   * Not chosen under clade_compile(.strict). */
   bool loose;
-  /* Whether it may use a matrix unit of the device for such a node: then the device is asked for them before `accept`
-   * is. NULL: none. Layouts and shapes are not yet known, and there is no row. */
+  /* Whether the node may use a matrix unit, whose state is then determined before accept is called. Layouts and shapes
+   * are not known yet, and there is no configuration. NULL: no unit is used. */
   bool (*units)(const clade_query *q);
-  /* The kernel that it launches is one of an offline bundle, of this name: it is taken only where the device has a
-   * bundle that holds it, and there nothing else is. Its steps launch this kernel alone, without parameters of the
-   * compiler, and offsets have 32 bits. NULL: its kernels are compiled. */
+  /* Name of the kernel of an offline bundle that the steps launch. Chosen only on devices whose bundle has the kernel,
+   * and there no others are. The steps launch this kernel only, without compile-time parameters; offsets have 32 bits.
+   * NULL: kernels are compiled. */
   const char *bundled;
-  clade_family family; /* 0: not told */
-  /* What it needs of a device. It is looked at first: where something is missing, none of the functions is called. */
-  unsigned devices;      /* mask of CLADE_ON_CPU, …: the classes of devices that it is made for; 0: any */
-  bool needs_long_loops; /* not for devices that cut a work-item's loops short (clade_device_info.max_passes) */
-  uint32_t needs_lanes;  /* floats of the device's vectors (vector_f32), at least */
-  uint32_t needs_units;  /* mask of 1 << clade_unit: one of them, and that `units` holds for the node */
-  uint64_t needs_local;  /* bytes of local memory, at least */
+  clade_family family; /* what the kernels are written for; 0: not stated */
+  /* Requirements on the device. They are checked first: if one is not met, no function is called. */
+  unsigned devices;      /* device classes, a mask of CLADE_ON_CPU, …; 0: all */
+  bool needs_long_loops; /* no limit of loop iterations (clade_device_info.max_passes) */
+  uint32_t needs_lanes;  /* least floats per vector (clade_device_info.vector_f32) */
+  uint32_t needs_units;  /* a mask of 1 << clade_unit: the device has one of them, and `units` holds */
+  uint64_t needs_local;  /* least bytes of local memory */
 } clade_impl;
 
+/* ---- ops ---- */
+/* Properties of an op, as bits of a mask. */
 typedef enum clade_op_flag {
-  CLADE_OP_VIEW = 1,   /* output 0 is input 0's bytes under another type: no step */
-  CLADE_OP_EFFECT = 2, /* kept although nobody uses it, ordered by the token */
-  CLADE_OP_STOP = 4,   /* derivatives end here: none flows to its operands */
+  CLADE_OP_VIEW = 1,   /* output 0 is the memory of input 0 with another type: there is no step */
+  CLADE_OP_EFFECT = 2, /* nodes are kept even if unused, in the order of a token that they pass on */
+  CLADE_OP_STOP = 4,   /* no gradient flows to the inputs */
 } clade_op_flag;
 
-/* What mixed precision (clade_compile(.precision), docs/mixed-precision.md) makes of a node's operands of f32. Its
- * results are of the types that infer then gives. */
+/* Treatment of a node's f32 inputs by mixed precision (clade_compile(.precision), docs/mixed-precision.md). infer gives
+ * the types of the results. */
 typedef enum clade_autocast {
-  CLADE_AUTOCAST_WIDE = 0, /* they are f32, as they were built */
-  CLADE_AUTOCAST_NARROW,   /* they are cast to the narrow type: its cost is arithmetic */
-  CLADE_AUTOCAST_CARRY     /* they come as they are: in the narrow type where all of them do, else in f32 */
+  CLADE_AUTOCAST_WIDE = 0, /* stay f32 */
+  CLADE_AUTOCAST_NARROW,   /* are cast to the narrow type: for ops whose cost is arithmetic */
+  CLADE_AUTOCAST_CARRY     /* keep the narrow type if all of them have it; otherwise f32 */
 } clade_autocast;
 
 #ifndef __cplusplus
@@ -195,115 +206,127 @@ typedef enum clade_autocast {
 #define CLADE_IMPL(...) (&(const clade_impl){.size = sizeof(clade_impl), __VA_ARGS__})
 #endif
 
-/* Set .size. As of clade_impl, an older struct may end behind .impls. */
+/* An op. The caller sets .size; a shorter struct of an older header must reach .impls. */
 struct clade_op {
   size_t size;
-  const char *name; /* also the stem of its kernel file; a user's must hold a dot: "acme.swirl" */
-  unsigned flags;
-  int min_in, max_in, n_out; /* n_out: see .outputs */
-  uint32_t attr_bytes;
-  /* How many of its inputs, from the first, decide how fast a node is (an epilogue's do not), for tuning records. 0:
-   * all. */
+  const char *name;          /* also the stem of the kernel file; a program's own ops have a dot: "acme.swirl" */
+  unsigned flags;            /* mask of clade_op_flag */
+  int min_in, max_in, n_out; /* least and most inputs; number of outputs, unless `outputs` is set */
+  uint32_t attr_bytes;       /* size of the attribute struct */
+  /* Number of inputs, from the first, that affect the speed of a node; epilogue operands do not. Tuning records depend
+   * on these only. 0: all. */
   int problem_in;
-  const clade_attr *attrs;              /* ends in a NULL name; NULL: none */
-  clade_status (*infer)(clade_node *n); /* clade_fail() names argument and value */
-  clade_status (*grad)(clade_grad *g);  /* NULL: not differentiable; adds nodes */
-  /* The inputs whose memory output `out` may take over, as a mask; NULL: none. It is: whoever writes an element there
-   * has read what it needs of the old one, and nobody else reads that, also where other outputs take over other inputs.
-   * The plan gives no input to two outputs. */
+  const clade_attr *attrs;              /* table of attributes, ending in a NULL name; NULL: none */
+  clade_status (*infer)(clade_node *n); /* sets the types of the outputs; errors name the argument and its value */
+  clade_status (*grad)(clade_grad *g);  /* adds the nodes of the derivative; NULL: not differentiable */
+  /* The inputs whose memory output `out` may reuse, as a mask. Allowed if every work-item that needs an element reads
+   * it before it is overwritten, also while other outputs reuse other inputs. No input is given to two outputs. NULL:
+   * none. */
   uint64_t (*in_place)(const clade_node *n, int out);
-  /* Ends in NULL; at most CLADE_MAX_IMPLS. The cheapest that accepts wins; order breaks ties; ref comes last. */
+  /* The implementations, ending in NULL, at most CLADE_MAX_IMPLS. The cheapest that accepts is chosen, in doubt the
+   * first. "ref" comes last. */
   const clade_impl *const *impls;
-  const char *source; /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
-  const char *file;   /* the kernel file that it shares, instead of <name>.cl; NULL: its own */
-  /* For an op whose nodes have different numbers of outputs: how many a node has, by what clade_node_add was given
-   * (attrs may be NULL, n_in out of range), shapes aside. NULL: n_out, which is ignored otherwise. */
+  const char *source; /* kernel source in OpenCL C 1.2, for a program's own op; NULL: cl_kernels/<name>.cl */
+  const char *file;   /* a shared kernel file instead of <name>.cl; NULL: its own */
+  /* The number of outputs, for ops whose nodes differ, from the arguments of clade_node_add without the shapes. attrs
+   * may be NULL, and n_in out of range. NULL: n_out. */
   int (*outputs)(const void *attrs, int n_in);
-  /* Which channels of operands and results go together, for pruning. NULL: none of them can go. */
+  /* Declares which channels belong together, for pruning. NULL: no channel can be removed. */
   void (*ties)(clade_ties *t, const clade_node *n);
-  clade_autocast autocast;
-  uint64_t carries; /* the operands that .autocast is about, as a mask, the others stay f32; 0: all */
-  /* The dimensions that a node's work runs over. NULL: none of them can be split. */
+  clade_autocast autocast; /* treatment by mixed precision */
+  uint64_t carries;        /* the inputs that .autocast applies to, as a mask; others stay f32; 0: all */
+  /* Declares the dimensions of the work, for tensor parallelism. NULL: no dimension can be split. */
   void (*dims)(clade_dims *d, const clade_node *n);
 };
 
-/* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.
- * The first one is returned too. `name` may be NULL. */
+/* Adds a node, and returns its first output. `outs` has room for all outputs. `name` may be NULL. `op` and everything
+ * that it points to must outlive the funcs of the graph. */
 CLADE_API clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                                    const clade_val *in, clade_val *outs);
 
-/* ---- emitting steps ---- */
-/* A launch of `kernel`, a function of the op's kernel file. The calls below describe it in any order, but arguments
- * come in the kernel's order. The first failure is kept and returned by the emit as a whole. */
+/* ---- emitting kernels ---- */
+/* Adds a launch of `kernel`, a function in the op's kernel file. The calls below describe the launch, arguments in the
+ * kernel's order. The first failure is kept, and the emit as a whole returns it. */
 CLADE_API clade_kernel_step *clade_emit_kernel(clade_emit *e, const char *kernel);
-/* Compile-time parameters: #define NAME value. Each set of them is a program variant of its own: shapes are arguments.
- */
+/* Defines a compile-time parameter: #define NAME value. Each set of parameters is a separate program, so shapes are
+ * passed as arguments instead. */
 CLADE_API void clade_emit_define(clade_kernel_step *s, const char *name, int64_t value);
 CLADE_API void clade_emit_define_text(clade_kernel_step *s, const char *name, const char *text);
-/* ARG(type, name) of the kernel: a pointer and an offset in elements. */
+/* Passes an input, an output or the workspace: ARG(type, name) in the kernel, a pointer and an offset in elements. */
 CLADE_API void clade_emit_in(clade_kernel_step *s, int index);
 CLADE_API void clade_emit_out(clade_kernel_step *s, int index);
 CLADE_API void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t element_bytes);
+/* Passes a number: int, uint, float, index_t, or index8_t whose elements from n on are zero. */
 CLADE_API void clade_emit_i32(clade_kernel_step *s, int32_t value);
 CLADE_API void clade_emit_u32(clade_kernel_step *s, uint32_t value);
 CLADE_API void clade_emit_f32(clade_kernel_step *s, float value);
-CLADE_API void clade_emit_index(clade_kernel_step *s, int64_t value);                /* index_t */
-CLADE_API void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value); /* index8_t, rest zero */
-CLADE_API void clade_emit_local(clade_kernel_step *s, size_t bytes);                 /* __local memory */
-/* Global and local size; a zero in `global` drops the step. `local` must be what the kernel says by GROUP(x, y, z),
- * where it says it, and be fixed: it is part of the variant. Global sizes are rounded up to it. */
+CLADE_API void clade_emit_index(clade_kernel_step *s, int64_t value);
+CLADE_API void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value);
+CLADE_API void clade_emit_local(clade_kernel_step *s, size_t bytes); /* passes __local memory */
+/* Sets the global and the local size. A zero in `global` drops the step. Global sizes are rounded up to multiples of
+ * `local`, which is part of the program and must be fixed, and equal to the kernel's GROUP(x, y, z) if it has one. */
 CLADE_API void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, const size_t *local);
-/* Output `out` becomes a copy of input `in` (same bytes). */
+/* Adds a copy of input `in` to output `out`, of the same size. */
 CLADE_API void clade_emit_copy(clade_emit *e, int in, int out);
-/* A step that another library enqueues (clade/opencl.h). Its operands follow, by clade_emit_in, _out and _workspace,
- * and nothing else does. `work` is copied; `routine` is what the step is called where steps are listed. */
+
+/* ---- emitting library calls ---- */
+/* A library that enqueues work on OpenCL queues (<clade/opencl.h>). */
 typedef struct clade_library clade_library;
-enum { CLADE_MAX_LIBRARY_OPERANDS = 16 };
+enum { CLADE_MAX_LIBRARY_OPERANDS = 16 }; /* most operands of a library step */
+/* Adds a call of a library. Only clade_emit_in, clade_emit_out and clade_emit_workspace may follow, and name the
+ * operands. `work` is copied. `routine` is the name of the step in listings. */
 CLADE_API clade_kernel_step *clade_emit_library(clade_emit *e, const char *routine, const clade_library *library,
                                                 const void *work, size_t work_bytes);
 
-/* ---- host steps ----
- * Work that the host does between kernels: it sends to another process, waits for a socket, looks at data. The inputs'
- * bytes are copied to the host, `begin` starts the work, `poll` asks for its end, and the outputs' bytes are copied to
- * the device before the first step that reads them. Kernels that need no output of the step run meanwhile. An op with
- * such an implementation should have the flag CLADE_OP_EFFECT where the order matters: steps of those ops begin in the
- * order of the graph, execution after execution, on all devices of the func together. */
-typedef enum clade_host_state { CLADE_HOST_DONE = 1, CLADE_HOST_AGAIN } clade_host_state;
+/* ---- emitting host steps ----
+ * A host step is work that the host does between kernels, such as sending to another process or inspecting data. The
+ * inputs are copied to the host, `begin` starts the work, `poll` asks for its end, and the outputs are copied to the
+ * device before the first step that reads them. Kernels that do not need the outputs run in the meantime.
+ *
+ * Ops for whose host steps the order matters set CLADE_OP_EFFECT: their steps begin in the order of the graph,
+ * execution after execution, over all devices of the func. */
 
+/* The state of a host step. */
+typedef enum clade_host_state {
+  CLADE_HOST_DONE = 1, /* the step has ended */
+  CLADE_HOST_AGAIN     /* the step goes on: poll again */
+} clade_host_state;
+
+/* The arguments of a host step. */
 typedef struct clade_host_call {
   size_t size;
-  const void *work;  /* the bytes that the emit gave */
-  void *state;       /* of prepare */
-  int n;             /* operands, in the order of the emit */
-  void *const *data; /* their bytes on the host, until the step ends: inputs to be read, outputs to be written */
-  const size_t *bytes;
-  void (*wake)(void *waker); /* any thread may call it until the step ends: poll is then asked at once */
-  void *waker;
+  const void *work;          /* the bytes given to clade_emit_host */
+  void *state;               /* from prepare */
+  int n;                     /* number of operands, in the order of the emit */
+  void *const *data;         /* their bytes on the host, inputs to read and outputs to write, until the step ends */
+  const size_t *bytes;       /* their sizes */
+  void (*wake)(void *waker); /* makes the library poll at once; any thread may call it until the step ends */
+  void *waker;               /* argument of wake */
 } clade_host_call;
 
-/* Must outlive the funcs. A failure is told by clade_fail(); it ends the execution. No function of these may wait, but
- * for prepare; they are called by one thread at a time for each run, and may not call the run. */
+/* The functions of a host step. The struct must outlive the funcs. A failure, with its message set by clade_fail, ends
+ * the execution. Except for prepare, the functions must not wait. They are called by one thread at a time per run, and
+ * must not call the run. */
 typedef struct clade_host {
   size_t size;
-  /* When the func is compiled: whatever is to be connected or allocated. NULL: nothing. */
+  /* Connects or allocates when a func is compiled. NULL: nothing to prepare. */
   clade_status (*prepare)(const void *work, clade_device *device, void **state);
-  /* Starts the work. `call` and its arrays live until the step ends. *pending is handed to the functions below. */
+  /* Starts the work. `call` and its arrays live until the step ends. *pending is passed to poll and cancel. */
   clade_status (*begin)(const clade_host_call *call, void **pending);
-  /* Whether it has ended. After DONE, or a failure, the step has ended. NULL: begin did all of it. */
+  /* Reports whether the step has ended, which a failure does too. NULL: begin does all the work. */
   clade_status (*poll)(void *pending, clade_host_state *state);
-  /* Ends a step that has begun and not ended: its execution failed, or clade_cancel was called. The data may not be
-   * touched afterwards. NULL: nothing is to be done. */
+  /* Ends a step under way, because its execution failed or clade_cancel was called. The data must not be accessed
+   * afterwards. NULL: nothing to do. */
   void (*cancel)(void *pending);
-  void (*release)(void *state); /* with the func; NULL: nothing */
-  /* Microseconds from one poll to the next where nobody wakes; unset: 100. */
-  int poll_us;
-  /* Told after each step: the seconds in which the device had nothing to do but to wait for it. NULL: nobody asks. */
+  void (*release)(void *state); /* frees the state with the func; NULL: nothing to free */
+  int poll_us;                  /* microseconds between polls; 0: 100 */
+  /* Reports after each step the seconds in which the device was idle because of it. NULL: not reported. */
   void (*waited)(void *state, double seconds);
 } clade_host;
 
-/* A step of the host. Its operands follow, by clade_emit_in and clade_emit_out, and nothing else does. `work` is
- * copied; `routine` is the name under which steps are listed. */
-enum { CLADE_MAX_HOST_OPERANDS = CLADE_MAX_OPERANDS };
+enum { CLADE_MAX_HOST_OPERANDS = CLADE_MAX_OPERANDS }; /* most operands of a host step */
+/* Adds a host step. Only clade_emit_in and clade_emit_out may follow, and name the operands. `work` is copied.
+ * `routine` is the name of the step in listings. */
 CLADE_API clade_kernel_step *clade_emit_host(clade_emit *e, const char *routine, const clade_host *host,
                                              const void *work, size_t work_bytes);
 

@@ -1,12 +1,14 @@
-/* Options: how the calls that have them take them, in C and in C++. docs/c-api.md shows it.
+/* Options of calls, in C and in C++. docs/c-api.md shows both.
  *
- * An option means what it says: zero is zero. Where an option's default is another number, its struct has a macro that
- * fills the defaults in, named as the struct is: a call by its macro does that itself, clade_adam(.weight_decay = 0);
- * who fills a struct begins with it,
+ * Zero means zero. If an option has another default, its struct comes with a macro of all defaults, named after the
+ * struct. A call through its macro applies the defaults itself: clade_adam(.weight_decay = 0). A program that fills the
+ * struct begins with the macro; other structs are refused:
+ *
  *     clade_adam_opt o = {CLADE_ADAM_OPT};
  *     o.weight_decay = 0;
- * and one that began otherwise is refused. "Unset" in a comment is zero where zero itself would make no sense: a stride
- * or a batch of 0. In C++ the members have their defaults by themselves. */
+ *
+ * "Unset" in a comment is zero, for options for which zero makes no sense, such as a stride or a batch of 0. In C++ the
+ * members have their defaults by themselves. */
 #ifndef CLADE_OPTIONS_H
 #define CLADE_OPTIONS_H
 
@@ -18,12 +20,12 @@
 #ifdef __cplusplus
 #include <initializer_list>
 
-/* Behind a member of an options struct: its default. */
+/* The default of a struct member, in C++. */
 #define CLADE_UNSET        = {}
 #define CLADE_DEFAULT(...) = __VA_ARGS__
 #define CLADE_FILLED(type, ...)
 
-/* Valid until the end of the call that it is an argument of. */
+/* The address of a temporary, valid until the end of the call that takes it. */
 template <class T> inline const T *clade_opt_address(const T &opt) { return &opt; }
 template <class T, size_t n> char (&clade_list_count(const T (&)[n]))[n];
 
@@ -33,15 +35,17 @@ template <class T, size_t n> char (&clade_list_count(const T (&)[n]))[n];
 #define CLADE_LIST(type, ...) \
   (int)sizeof(clade_list_count<type>({__VA_ARGS__})), std::initializer_list<type>{__VA_ARGS__}.begin()
 #else
+/* Marks the default of a struct member, which only C++ applies: zero, or the given value. */
 #define CLADE_UNSET
 #define CLADE_DEFAULT(...)
-/* What a struct's macro of defaults holds. */
+/* The body of a macro of defaults, such as CLADE_ADAM_OPT. */
 #define CLADE_FILLED(type, ...)             .size = sizeof(type), .filled = true, __VA_ARGS__
 
-/* The address of options that the caller's designators set, of a struct without and of one with such a macro. */
+/* The address of an options struct that is initialized by designators, for a struct without and one with a macro of
+ * defaults. */
 #define CLADE_OPT(type, ...)                (&(type){.size = sizeof(type), __VA_ARGS__})
 #define CLADE_OPT_FROM(type, defaults, ...) (&(type){defaults, __VA_ARGS__})
-/* The caller's designators override the defaults before them, which compilers warn of. */
+/* Silences the compiler's warning about designators that override defaults. */
 #if defined __clang__
 #define CLADE_FROM_DEFAULTS(call)                                                                          \
   __extension__({                                                                                          \
@@ -57,6 +61,7 @@ template <class T, size_t n> char (&clade_list_count(const T (&)[n]))[n];
 #else
 #define CLADE_FROM_DEFAULTS(call) (call)
 #endif
+/* Two arguments, a count and an array, from a list of values. CLADE_FEEDS and CLADE_DIMS are made with this macro. */
 #define CLADE_LIST(type, ...) \
   (int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)), (type[]) { __VA_ARGS__ }
 #endif

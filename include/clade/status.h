@@ -1,5 +1,5 @@
-/* What can go wrong, and how it is told. Every fallible function returns a clade_status; the message that names the
- * thing, its value and what was expected is kept per thread until the next failure. */
+/* Status codes and error messages. Every function that can fail returns a clade_status. The message of the last
+ * failure, which names the object, its value and the expected value, is kept per thread. */
 #ifndef CLADE_STATUS_H
 #define CLADE_STATUS_H
 
@@ -7,7 +7,7 @@
 
 CLADE_BEGIN_DECLS
 
-/* NAME, number (never reused), text */
+/* One row per status: name, number, description. Numbers are never reused. */
 #define CLADE_STATUS_MAP(X)                    \
   X(OK, 0, "success")                          \
   X(INVALID, 1, "invalid argument")            \
@@ -32,20 +32,23 @@ CLADE_BEGIN_DECLS
   X(INTERNAL, 20, "internal error")            \
   X(NOT_FINITE, 21, "a number is not finite")
 
+/* The result of a call: CLADE_OK, or the kind of failure. */
 typedef enum clade_status {
 #define CLADE_X(name, number, text) CLADE_##name = number,
   CLADE_STATUS_MAP(CLADE_X)
 #undef CLADE_X
 } clade_status;
 
-/* "CLADE_BAD_SHAPE" and "shapes do not fit"; both are static texts, also for numbers that do not exist. */
+/* The constant's name ("CLADE_BAD_SHAPE") and its description ("shapes do not fit"). Both are static texts; an unknown
+ * number has texts too. */
 CLADE_API const char *clade_status_name(clade_status status);
 CLADE_API const char *clade_status_text(clade_status status);
 
-/* The message of this thread's last failure, "" when there was none. Valid until the thread's next failure. */
+/* The message of the calling thread's last failure; "" if there was none. Valid until the thread's next failure. */
 CLADE_API const char *clade_last_error(void);
 
-/* Records a message for this thread and returns `status`: for code that extends Clade (ops of users, callbacks). */
+/* Records a message for the calling thread and returns `status`. For code that extends Clade: ops and callbacks of a
+ * program. */
 CLADE_API clade_status clade_fail(clade_status status, const char *format, ...) CLADE_PRINTF(2, 3);
 
 CLADE_END_DECLS
