@@ -1,7 +1,10 @@
-# Installs headers, both libraries, clade-probe, the CMake package and clade.pc.
+# Installs headers, both libraries, clade-probe, the CMake package, clade.pc and the documentation.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
+file(GLOB pages CONFIGURE_DEPENDS docs/*.md)
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/clade)
+install(DIRECTORY docs/api DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/clade)
 install(TARGETS clade clade_static EXPORT clade_targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 
+import api_reference
 from tree import files, line_of, op_code, read, rows
 
 PAGE, INDEX = "docs/ops.md", ("docs/README.md", "README.md")
@@ -127,4 +128,5 @@ if __name__ == "__main__":
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(os.path.join(top, PAGE), "w", encoding="utf-8") as f:
         f.write(page(top))
+    api_reference.write(top)
     sys.exit(0)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import api_reference
 import binary_rules
 import docs_rules
 import performance_page
@@ -18,6 +19,31 @@ OP = '''/* Twice its input. */
 static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
 static clade_status emit(clade_emit *e, const clade_query *q) { clade_emit_kernel(e, "twice_forward_ref"); }
 const clade_op clade__op_twice = {.name = "twice", .grad = grad, .impls = impls};
+'''
+API = '''/* Statuses. */
+#ifndef CLADE_STATUS_H
+#define CLADE_STATUS_H
+
+/* Each status. */
+#define CLADE_STATUS_MAP(X) X(OK, 0, "success")
+
+/* ---- codes ---- */
+/* The result of a call. */
+typedef enum clade_status {
+#define CLADE_X(name, number, text) CLADE_##name = number,
+  CLADE_STATUS_MAP(CLADE_X)
+#undef CLADE_X
+} clade_status;
+
+int clade_code(clade_status status); /* its number */
+
+/* Options. */
+typedef struct clade_opt {
+  int size;
+  int n, *of; /* how many; which */
+} clade_opt;
+
+#endif
 '''
 # Comments and strings that resemble violations are allowed.
 GOOD = {
@@ -37,7 +63,7 @@ GOOD = {
     "src/program/store.h": '/* The store. */\n#include "cl/cl.h"\n#include "program/request.h"\n',
     "src/ir/ir.h": '/* The graph: clFinish(x) is not called here. */\n#include "base/base.h"\n',
     "src/pass/fold.c": '/* A pass. */\n#include "ir/ir.h"\nconst char *f(void) { return "clFinish(q) on NVIDIA"; }\n',
-    "include/clade/status.h": "/* Statuses. */\n",
+    "include/clade/status.h": API,
     "src/cli/bench/gemm_sets.c": '/* Sets. */\nconst bench_set a[] = {{"small", "64 m=64 n=64 k=64\\n"}, {0}};\n',
     "src/cli/bench/conv_sets.c": '/* Sets. */\nconst bench_set a[] = {{"one", "last c=3 h=7 w=7 out=4 kernel=1\\n"}, {0}};\n',
     "docs/performance.md": "# A page\n\n" + performance_page.BEGIN + performance_page.END,
@@ -103,6 +129,15 @@ PLANTED = [
     (docs_rules.links, "docs/a.md", None, "docs/README.md:2: links to a.md"),
     (docs_rules.links, "src/op/a.c", "/* A (docs/b.md). */\n", "src/op/a.c:1: names docs/b.md"),
     (docs_rules.index, "docs/b.md", "# B\n", "docs/README.md:1: does not link to docs/b.md"),
+    (api_reference.api_pages, "include/clade/status.h", API.replace("its number", "a number"), "docs/api/status.md"),
+    (api_reference.api_pages, "include/clade/status.h", API.replace("success", "done"), "docs/api/status.md"),
+    (api_reference.api_pages, "include/clade/status.h", API.replace(" /* its number */", "\n"), "clade_code has no comment"),
+    (api_reference.api_pages, "include/clade/status.h", API.replace(" /* how many; which */", ""),
+     "status.h:21: clade_opt.n has no comment"),
+    (api_reference.api_pages, "include/clade/status.h", API.replace("/* Options. */\n", ""), "clade_opt has no comment"),
+    (api_reference.api_pages, "include/clade/a.h", "/* A. */\n", "docs/api/a.md"),
+    (api_reference.api_pages, "docs/api/opencl.md", None, "docs/api/opencl.md"),
+    (api_reference.api_pages, "docs/api/old.md", "# Old\n", "docs/api/old.md"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nint f(size_t);\n", "a.h"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nstruct a { int class; };\n", "g++"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\ntypedef struct b { int c; } b;\n", "redefinition"),
@@ -126,6 +161,7 @@ def small_tree(path=None, text=None):
             put("docs/../.clang-format", f.read())
         put("docs/ops.md", docs_rules.page(root))
         put("docs/performance.md", performance_page.page(root))
+        api_reference.write(root)
         if path and text is None:
             os.remove(os.path.join(root, path))
         elif path:

@@ -8,6 +8,7 @@
 import subprocess
 import sys
 
+import api_reference
 import binary_rules
 import docs_rules
 import performance_page
@@ -17,7 +18,8 @@ SOURCE = [performance_page.measured_page, source_rules.downward_includes, source
           source_rules.names_in_one_table,
           source_rules.short_files, source_rules.nothing_unfinished, source_rules.opening_comments,
           source_rules.complete_ops, source_rules.implementations_in_one_place, source_rules.preludes_macros_stay,
-          docs_rules.ops_page, docs_rules.links, docs_rules.index]
+          docs_rules.ops_page, docs_rules.links, docs_rules.index,
+          api_reference.api_pages]
 FORMATTER, SKIPPED = "14.", 77  # other versions of clang-format leave other lines
 
 
