@@ -15,6 +15,20 @@ endif()
 install(TARGETS clade_probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/clade)
 install(EXPORT clade_targets NAMESPACE clade:: FILE cladeTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+
+# The command writes its manual pages. A cross-compiled one needs an emulator for that, and sanitizers would slow it down.
+if(TARGET clade_cli AND NOT CLADE_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  set(man ${PROJECT_BINARY_DIR}/man)
+  add_custom_command(OUTPUT ${man}/written
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${man}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${man}/man1
+    COMMAND clade_cli __man ${man}/man1
+    COMMAND ${CMAKE_COMMAND} -E touch ${man}/written
+    DEPENDS clade_cli VERBATIM)
+  add_custom_target(clade_man ALL DEPENDS ${man}/written)
+  install(DIRECTORY ${man}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+endif()
+
 set(CLADE_INSTALL_KERNELS ${CMAKE_INSTALL_LIBDIR}/clade/kernels.cl)
 configure_package_config_file(cmake/cladeConfig.cmake.in ${PROJECT_BINARY_DIR}/cladeConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade PATH_VARS CLADE_INSTALL_KERNELS)

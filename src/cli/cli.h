@@ -30,6 +30,7 @@ int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_launch(int argc, char **argv);
+int cli_man(const cli_command *commands, size_t n, int argc, char **argv); /* writes the manual pages */
 int cli_pack(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_prune(int argc, char **argv);
@@ -66,6 +67,9 @@ typedef struct cli_args {
   int n_devices;
   const char *device[CLI_MAX_DEVICES];
 } cli_args;
+#define CLI_JSON_HELP "print one JSON document to standard output, everything else to standard error"
+#define CLI_HELP_HELP "print this help"
+extern void (*cli_print_help)(const cli_args *args); /* what --help does; man.c writes a manual page instead */
 
 /* Parses the next option. Returns its index in `options` with *value set (NULL: no argument), or a negative code
  * below. The common options are handled here. */

@@ -78,6 +78,7 @@ int main(int argc, char **argv) {
     return CLI_DONE;
   }
   cli_emulated(getenv("CLADE_DEVICE"));
+  if (!strcmp(name, "__man")) return cli_man(commands, CLADE_COUNT(commands), argc - 1, argv + 1);
   for (size_t i = 0; i < CLADE_COUNT(commands); ++i)
     if (!strcmp(name, commands[i].name)) return run(&commands[i], argc - 1, argv + 1);
   fprintf(stderr, "clade: there is no command '%s': clade --help lists them\n", name);

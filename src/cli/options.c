@@ -26,10 +26,11 @@ static void print_help(const cli_args *args) {
   for (const cli_option *o = args->options; o && o->name; ++o) print_option(o->name, o->argument, o->help);
   if (!args->runs_command) {
     print_option("device", "SPEC", args->device_help);
-    print_option("json", NULL, "print one JSON document to standard output, everything else to standard error");
+    print_option("json", NULL, CLI_JSON_HELP);
   }
-  print_option("help", NULL, "print this help");
+  print_option("help", NULL, CLI_HELP_HELP);
 }
+void (*cli_print_help)(const cli_args *args) = print_help;
 
 static int take_device(cli_args *args, const char *spec) {
   if (args->n_devices && !args->many_devices)
@@ -65,7 +66,7 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value) {
     switch (found) {
     case -1: return CLI_NEXT_END;
     case 'h':
-    case HELP: print_help(args); return CLI_NEXT_HELP;
+    case HELP: cli_print_help(args); return CLI_NEXT_HELP;
     case JSON: args->json = true; break;
     case DEVICE:
       if (take_device(args, optarg)) return CLI_NEXT_WRONG;

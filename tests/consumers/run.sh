@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs a build of Clade into its own prefix, and builds and runs programs with it, out of tree: by CMake (shared,
-# static, C++17) and by pkg-config (shared, static; C++17 and C++20 if CXX exists).
+# static, C++17) and by pkg-config (shared, static; C++17 and C++20 if CXX exists). Checks the installed
+# documentation.
 #   run.sh BUILD SOURCE VERSION CC CXX
 set -euo pipefail
 build=$1 source=$2 version=$3 cc=$4 cxx=$5
@@ -66,6 +67,15 @@ if command -v "$cxx" >/dev/null; then
 else
   echo "== $cxx is not here"
 fi
+
+echo "== manual pages and the API reference"
+pages=("share/doc/clade/api/README.md" "share/man/man1/clade.1")
+for header in "$prefix"/include/clade/*.h; do pages+=("share/doc/clade/api/$(basename "$header" .h).md"); done
+for command in $("$prefix/bin/clade" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do pages+=("share/man/man1/clade-$command.1"); done
+for page in "${pages[@]}"; do
+  [[ -s $prefix/$page ]] || { echo "$page is not installed" >&2; exit 1; }
+done
+echo "${#pages[@]} pages"
 
 echo "== who needs what"
 needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | sort | tr '\n' ' '; }
