@@ -88,9 +88,9 @@ CLADE_API clade_status clade_cache_clear(uint64_t *files, uint64_t *bytes);
 /* ---- version ---- */
 /* The version of these headers. */
 #define CLADE_VERSION_MAJOR 0
-#define CLADE_VERSION_MINOR 1
+#define CLADE_VERSION_MINOR 2
 #define CLADE_VERSION_PATCH 0
-CLADE_API const char *clade_version(void); /* the version of the loaded library: "0.1.0" */
+CLADE_API const char *clade_version(void); /* the version of the loaded library: "0.2.0" */
 
 CLADE_END_DECLS
 #endif
