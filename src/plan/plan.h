@@ -321,9 +321,6 @@ clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, i
 /* CLADE_BUSY if a run other than `self` that assigns has unfinished executions. Needs vars->lock. */
 clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self);
 bool clade__run_idle(clade_run *run);
-/* As clade_run_trace; `process` is the number of the first device's rows, so that traces of several processes can be
- * joined. */
-clade_status clade__run_trace(clade_run *run, const char *path, int process);
 
 /* The func as seen by passes; free the device infos with clade__free. */
 /* The profile that cost estimates use: from the choices if given; if unknown, the class defaults. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "plan/run.h"
+#include "plan/trace.h"
 
 enum { LEAST_RING = 4096, MOST_RING = 1 << 18, RING_EXECUTIONS = 64 };
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "comm/comm.h"
-#include "plan/plan.h"
+#include "plan/trace.h"
 #include "train/internal.h"
 
 double clade__train_seconds(const clade__training *tr) { return clade__now() - tr->began; }
