@@ -1,5 +1,5 @@
-"""Compares docs/json.md, docs/json-ranks.md and docs/json-smaller.md with the command's output: every field is
-documented, every documented field occurs, and the types match."""
+"""Compares docs/json.md with the command's output: every field is documented, every documented field occurs, and the
+types match."""
 
 import json
 import os
@@ -17,26 +17,58 @@ from pack import MANIFEST
 
 TYPES = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
 KINDS = {"integer", "number", *TYPES}
+EVENTS = ["begin", "step", "epoch", "checkpoint", "stopped", "done"]
+
+
+def rows():
+    """By heading or event: each field with the text of its type, and the anchors of objects whose fields are included. A
+    row has one field or several, and a type for each or one for all."""
+    found, heading, of_fields = {}, None, False
+    with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
+        for line in page:
+            title = re.match(r"##+ (.*)", line)
+            heading = title[1] if title else heading
+            found.setdefault(heading, ({}, []))[1].extend(
+                re.findall(r"^The fields of an? \[[a-z ]+\]\(#([a-z-]+)\)", line))
+            header = re.match(r"\| field \| type \| (\w+) \|", line)
+            of_fields = header[1] if header else of_fields if line.startswith("|") else None
+            row = re.match(r"\| (`[^|]+`) \| ([^|]+) \| ([^|]*)\|", line)
+            if of_fields and row:
+                names, kinds = re.findall(r"`([^`]+)`", row[1]), row[2].split(", ")
+                assert len(kinds) in (1, len(names)), line
+                events = re.findall(r"`(\w+)`", row[3]) or EVENTS
+                for table in events if of_fields == "events" else [heading]:
+                    found.setdefault(table, ({}, []))[0].update(
+                        zip(names, kinds if len(kinds) > 1 else kinds * len(names)))
+    return found
+
+
+def flat(heading, found, start=""):
+    """From field to type, with the fields of nested objects, and the objects and arrays that contain fields."""
+    fields, others = found[heading]
+    headings, whole = {name.lower().replace(" ", "-"): name for name in found if name}, {}
+    for name, kind in fields.items():
+        for dot in re.finditer(r"(\[\])?\.", name):
+            whole.setdefault(start + name[:dot.start()], "array" if dot[1] else "object")
+        inner = re.search(r"\]\(#([a-z-]+)\)", kind)
+        if inner:
+            whole.update(flat(headings[inner[1]], found, start + name + ("[]." if kind.startswith("array") else ".")))
+        whole[start + name] = re.sub(r"\[.*\]\(.*\)", "object", re.sub(r"array of .*", "array", kind))
+    for other in others:
+        whole.update(flat(headings[other], found, start))
+    return whole
 
 
 def tables():
     """By heading, from field to type: `clade devices` → {"devices[].id": "string", …}"""
-    found, heading, lines = {}, None, []
-    for name in ("json.md", "json-ranks.md", "json-smaller.md"):
-        with open(os.path.join(clade.ROOT, "docs", name), encoding="utf-8") as page:
-            lines += page.readlines()
-    for line in lines:
-        if line.startswith("## "):
-            chapter = heading = line[3:].strip()
-        elif line.startswith("### "):
-            heading = f"{chapter} {line[4:].strip()}"
-        row = re.match(r"\| `([a-z0-9_.\[\]]+)` \| ([a-z ]+) \|", line)
-        if row and heading and set(row[2].split(" or ")) <= KINDS:
-            found.setdefault(heading, {})[row[1]] = row[2].strip()
-    for field, kind in list(found["clade devices"].items()):
-        if field.startswith("devices[]."):
-            found["clade doctor"].setdefault(field, kind)
-    return found
+    found = rows()
+    known = {heading: flat(heading, found) for heading in found if heading}
+    for heading, fields in known.items():
+        unknown = {kind for kind in fields.values() if not set(kind.split(" or ")) <= KINDS}
+        assert not unknown, f"{heading}: {unknown}"
+        if heading.startswith("clade "):
+            fields["schema"] = "integer"
+    return known
 
 
 def is_a(value, kind):
@@ -111,7 +143,7 @@ class Documents(Checks):
                        "--checkpoint-dir", os.path.join(room, "run")]
             lines = [json.loads(line) for line in run(*command).stdout.splitlines()]
             lines += stopped(command + ["--resume", "--epochs", "1000"])
-        known = {heading.split()[-1]: table for heading, table in tables().items() if heading.startswith("clade train ")}
+        known = {event: tables()[event] for event in EVENTS}
         self.assertEqual({line["event"] for line in lines}, set(known))
         for line in lines:
             wrong = []
@@ -207,7 +239,7 @@ class All(Checks):
                 self.skipTest("there is no mpirun, or Clade was built without MPI")
             last = done.stdout.splitlines()[-1]  # Open MPI 5 may insert standard error before it
             line, wrong = json.loads(last[last.index("{"):]), []
-            compare(line, "", tables()["clade train done"], set(), wrong)
+            compare(line, "", tables()["done"], set(), wrong)
             self.assertEqual(wrong, [])
             self.assertGreater(line["comm"]["bytes"], 0)
             self.assertTrue(0 <= line["comm"]["hidden_fraction"] <= 1, line["comm"])
@@ -248,10 +280,7 @@ class All(Checks):
             shapes.flush()
             done = run("bench", "conv", "--shapes", shapes.name, "--rounds", "1", "--peer", "onednn", "--json")
         found, known, wrong = document(done), tables(), []
-        parts = [("clade bench peer", row["peers"]) for row in found["rows"]] + [("clade bench summary", found["summary"])]
-        for row in found["rows"]:
-            compare(row["own"] or {}, "", known["clade bench own"] if row["own"] else {}, set(), wrong)
-            row["own"] = None
+        parts = [("peer", row["peers"]) for row in found["rows"]] + [("summary", found["summary"])]
         if not all(part for _, part in parts):
             self.skipTest("no peer is installed: " + done.stderr)
         for heading, by_name in parts:

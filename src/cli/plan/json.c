@@ -1,4 +1,4 @@
-/* JSON of clade plan (docs/json-ranks.md), with enough of each layout to simulate its schedule elsewhere. */
+/* JSON of clade plan (docs/json.md), with enough of each layout to simulate its schedule elsewhere. */
 #include "cli/plan/plan.h"
 
 static json_t *pass_json(const plan_pass *pass) {
