@@ -13,13 +13,8 @@ BODY(square_sum_part_ref_item)(const long item, ARGS) {
   if (item >= (long)begin.s7) return;
   const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
                 (item >= begin.s5) + (item >= begin.s6);
-  const __global STORAGE(T) *x = k == 0   ? AT(0)
-                                 : k == 1 ? AT(1)
-                                 : k == 2 ? AT(2)
-                                 : k == 3 ? AT(3)
-                                 : k == 4 ? AT(4)
-                                 : k == 5 ? AT(5)
-                                          : AT(6);
+  const __global STORAGE(T) *low = k == 0 ? AT(0) : k == 1 ? AT(1) : AT(2), *high = k == 4 ? AT(4) : k == 5 ? AT(5) : AT(6);
+  const __global STORAGE(T) *x = k < 3 ? low : k == 3 ? AT(3) : high;
   index_t begins[8], lengths[8];
   vstore8(begin, 0, begins);
   vstore8(length, 0, lengths);

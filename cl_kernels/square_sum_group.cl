@@ -14,13 +14,8 @@ KERNEL(square_sum_part_group)
   const index_t line = (index_t)TEAM_LINE;
   const int k = (line >= begin.s1) + (line >= begin.s2) + (line >= begin.s3) + (line >= begin.s4) +
                 (line >= begin.s5) + (line >= begin.s6);
-  const __global STORAGE(T) *x = k == 0   ? AT(0)
-                                 : k == 1 ? AT(1)
-                                 : k == 2 ? AT(2)
-                                 : k == 3 ? AT(3)
-                                 : k == 4 ? AT(4)
-                                 : k == 5 ? AT(5)
-                                          : AT(6);
+  const __global STORAGE(T) *low = k == 0 ? AT(0) : k == 1 ? AT(1) : AT(2), *high = k == 4 ? AT(4) : k == 5 ? AT(5) : AT(6);
+  const __global STORAGE(T) *x = k < 3 ? low : k == 3 ? AT(3) : high;
   index_t begins[8], lengths[8];
   vstore8(begin, 0, begins);
   vstore8(length, 0, lengths);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "memory_kit.h"
-#include "quant/quant.h"
+#include "quantize_kit.h"
 
 enum { COLORS = 3, SIDE = 5, WIDTH = 4, CLASSES = 3, IMAGE = COLORS * SIDE * SIDE, PIXELS = SIDE * SIDE };
 
@@ -105,12 +105,6 @@ static void network(clade_graph *g) {
   clade_output(g, "y", clade_nn_linear(g, "last", clade_flatten(g, h, 1), .out = CLASSES));
 }
 
-typedef struct model {
-  clade_graph *g;
-  clade_func *func;
-  clade_vars *vars;
-} model;
-
 static float noise(uint32_t *state) {
   *state = *state * 1664525u + 1013904223u;
   return (float)(*state >> 8) * 0x1p-23f - 1;
@@ -131,12 +125,6 @@ static model new_model(clade_device *device) {
   OK(clade_vars_new(m.func, 1, &m.vars));
   for (int i = 0; i < 4; i++) set(m.vars, parts[i], norm[i], WIDTH);
   return m;
-}
-
-static void free_model(model *m) {
-  clade_vars_release(m->vars);
-  clade_func_release(m->func);
-  clade_graph_release(m->g);
 }
 
 static void fill(float *x, uint32_t seed) {
@@ -513,27 +501,8 @@ static void left_alone(void **state) {
 
 /* ---- memory ---- */
 static clade_status whole(const void *argument, clade_device *device) {
-  const model *m = argument;
   static float x[2 * IMAGE];
-  clade_quantization *q = NULL;
-  clade_quantization_layer layer = {.size = sizeof layer};
-  clade_func *func = NULL;
-  clade_vars *vars = NULL;
-  char *text = NULL;
-  clade_status status;
-  CLADE_GOTO(clade_quantization_new(m->g, device, m->vars, &q));
-  CLADE_GOTO(clade_quantization_observe(q, 0, 0, CLADE_FEEDS({"x", x, sizeof x, NULL})));
-  CLADE_GOTO(clade_quantization_text(q, &text));
-  CLADE_GOTO(clade_quantization_get_layer(q, 0, &layer));
-  CLADE_GOTO(clade_compile(m->g, device, &func, .quantization = text));
-  CLADE_GOTO(clade_vars_new(func, 0, &vars));
-  CLADE_GOTO(clade_quantization_apply(q, vars));
-fail:
-  clade_vars_release(vars);
-  clade_func_release(func);
-  clade_text_free(text);
-  clade_quantization_free(q);
-  return status;
+  return quantize_whole(argument, device, 0, &(clade_feed){"x", x, sizeof x, NULL});
 }
 
 /* Every seventh allocation, with a rotating start; failures in compilation are tested elsewhere. */

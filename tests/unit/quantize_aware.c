@@ -5,6 +5,7 @@
 
 #include "memory_kit.h"
 #include "pass/quantize.h"
+#include "quantize_kit.h"
 
 enum { COLORS = 3, SIDE = 6, WIDTH = 4, CLASSES = 3, IMAGE = COLORS * SIDE * SIDE };
 
@@ -28,18 +29,6 @@ static clade_val network(clade_graph *g) {
 }
 
 static const char layers[] = "a=i8:0.0071,b=u8:0.013,c=i8:0.011,last=u8:0.02";
-
-typedef struct model {
-  clade_graph *g;
-  clade_func *func;
-  clade_vars *vars;
-} model;
-
-static void free_model(model *m) {
-  clade_vars_release(m->vars);
-  clade_func_release(m->func);
-  clade_graph_release(m->g);
-}
 
 static void set(clade_vars *vars, const char *name, const float *values, size_t n) {
   OK(clade_vars_set(vars, name, values, n * sizeof *values));

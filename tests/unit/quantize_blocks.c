@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "memory_kit.h"
-#include "quant/quant.h"
+#include "quantize_kit.h"
 
 enum { ROWS = 2, IN = 64, MIDDLE = 32, UNEVEN = 3, OUT = 2 };
 
@@ -14,24 +14,12 @@ static void network(clade_graph *g) {
   clade_output(g, "y", clade_nn_linear(g, "c", h, .out = OUT));
 }
 
-typedef struct model {
-  clade_graph *g;
-  clade_func *func;
-  clade_vars *vars;
-} model;
-
 static model new_model(clade_device *device) {
   model m = {.g = graph_new()};
   network(m.g);
   OK(clade_compile(m.g, device, &m.func));
   OK(clade_vars_new(m.func, 1, &m.vars));
   return m;
-}
-
-static void free_model(model *m) {
-  clade_vars_release(m->vars);
-  clade_func_release(m->func);
-  clade_graph_release(m->g);
 }
 
 static void run_model(clade_func *func, clade_vars *vars, float *y) {
@@ -149,25 +137,7 @@ static void refusals(void **state) {
 
 /* ---- memory ---- */
 static clade_status whole(const void *argument, clade_device *device) {
-  const model *m = argument;
-  clade_quantization *q = NULL;
-  clade_quantization_layer layer = {.size = sizeof layer};
-  clade_func *func = NULL;
-  clade_vars *vars = NULL;
-  char *text = NULL;
-  clade_status status;
-  CLADE_GOTO(clade_quantization_new(m->g, device, m->vars, &q, .weights = CLADE_Q4_0));
-  CLADE_GOTO(clade_quantization_text(q, &text));
-  CLADE_GOTO(clade_quantization_get_layer(q, 0, &layer));
-  CLADE_GOTO(clade_compile(m->g, device, &func, .quantization = text));
-  CLADE_GOTO(clade_vars_new(func, 0, &vars));
-  CLADE_GOTO(clade_quantization_apply(q, vars));
-fail:
-  clade_vars_release(vars);
-  clade_func_release(func);
-  clade_text_free(text);
-  clade_quantization_free(q);
-  return status;
+  return quantize_whole(argument, device, CLADE_Q4_0, NULL);
 }
 
 /* Every third allocation, with a rotating start; failures in compilation are tested elsewhere. */
