@@ -2,7 +2,15 @@
  * images are read in place; for dense ones a work-item first transposes the pixels that it needs into blocks. */
 #define ALIGNED __attribute__((aligned(64)))
 #define LANES   16
-#define GET(p)  LOADN(WIDTH, T, p, 0)
+#if INTEGER /* bytes, whose sums are exact in float */
+#define FLOATS(n, v) CLADE_PASTE(convert_float, n)(v)
+#define GET_RESULT(v) convert_int16(v)
+#else
+#define FLOATS(n, v) v
+#define GET_RESULT(v) v
+#endif
+#define GET(p)  FLOATS(WIDTH, LOADN(WIDTH, T, p, 0))
+#define GETW(p) FLOATS(WIDTH, LOADN(WIDTH, TB, p, 0))
 /* Places and channels that are transposed at a time. */
 #if WIDTH == 16
 #define SIDE    16
@@ -10,7 +18,7 @@
 #define TURN    clade_turn_sixteen
 #else
 #define SIDE    8
-#define SOME(p) LOADN(8, T, p, 0)
+#define SOME(p) FLOATS(8, LOADN(8, T, p, 0))
 #define TURN    clade_turn
 #endif
 #if X_BLOCKED
@@ -79,7 +87,7 @@ static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
  * others must exist. */
 #define RUN 8
 #define SLIDE_ARGS                                                                                                  \
-  SOURCE_TYPE *x, int2 move, const __global STORAGE(T) * w, int2 w_move, int2 count, int column, int by, int size, \
+  SOURCE_TYPE *x, int2 move, const __global STORAGE(TB) * w, int2 w_move, int2 count, int column, int by, int size, \
       int many, float *line, int apart
 #define SLIDE(NAME, STEP, TAPS, UNIT, ENDS)                                                                           \
   APART static void NAME(SLIDE_ARGS) {                                                                                \
@@ -92,10 +100,10 @@ static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
         for (int tap = 0; tap < count.y; tap += TAPS) {                                                               \
           const int inputs = (RUN - 1) * STEP + TAPS, at = column + place * by + tap * move.y;                        \
           SOURCE_TYPE *from = x + (at * LANES + k);                                                                   \
-          const __global STORAGE(T) *own = w + (tap * w_move.y + k);                                                  \
+          const __global STORAGE(TB) *own = w + (tap * w_move.y + k);                                                  \
           for (int r = 0; r < count.x; r++, from += move.x, own += w_move.x) {                                        \
             VECTOR weight[TAPS];                                                                                      \
-            _Pragma("unroll") for (int t = 0; t < TAPS; t++) weight[t] = GET(own + t * w_move.y);                     \
+            _Pragma("unroll") for (int t = 0; t < TAPS; t++) weight[t] = GETW(own + t * w_move.y);                     \
             _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                      \
               if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue;                  \
               const VECTOR one = READ(from + j * UNIT * LANES);                                                       \
@@ -150,7 +158,8 @@ static void FN(slide_any)(SLIDE_ARGS) {
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
-  ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+  ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s))                         \
+                                 : (CLADE_PASTE(COMPUTE(T), 16))(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
 /* Transposes sixteen places back, for some channels. */
 static inline void FN(turn_back)(const float *tile, float16 *of) {
@@ -180,7 +189,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
 #if WIDE && Y_BLOCKED
   for (; rows == LANES && done < n; done++) {
     const index_t row = row0, column = column0 + done;
-    const float16 i0 = vload16(0, tile + done * LANES);
+    const CLADE_PASTE(COMPUTE(T), 16) i0 = GET_RESULT(vload16(0, tile + done * LANES));
     EPILOGUE16
     STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
   }
@@ -195,7 +204,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
       for (int l = 0; l < SIDE; l++)
         if (c + l < rows) {
           const index_t row = row0 + c + l;
-          const float16 i0 = of[l];
+          const CLADE_PASTE(COMPUTE(T), 16) i0 = GET_RESULT(of[l]);
           EPILOGUE16
           STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
         }
@@ -206,14 +215,14 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
 #pragma clang loop vectorize(disable) unroll(disable)
     for (int c = 0; c < rows; c++) {
       const index_t row = row0 + c, column = column0 + done;
-      const COMPUTE(T) i0 = tile[done * LANES + c];
+      const COMPUTE(T) i0 = (COMPUTE(T))tile[done * LANES + c];
       EPILOGUE
       STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
 }
 
 #define ARGS                                                                                                          \
-  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(TB), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_depthwise_item)(const int item, ARGS) {
   if (part.s0 == 0 || part.s1 == 0 || part.s2 == 0 || dims.s1 == 0) return;
@@ -227,7 +236,7 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
   for (int k = 0; k < div.x; k++) down[k] = FN(phase_of)(k * mul.x + add.x, delta.x, div.x, window.x);
   for (int k = 0; k < div.y; k++) along[k] = FN(phase_of)(k * mul.y + add.y, delta.y, div.y, window.y);
   USE(const STORAGE(T), x);
-  USE(const STORAGE(T), w);
+  USE(const STORAGE(TB), w);
   USE(STORAGE(OUT), y);
   float block[BLOCK] ALIGNED;
 #if X_BLOCKED
@@ -242,7 +251,7 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
 #endif
   for (int u = first; u < behind; u++) {
     const int image = u / blocks, row0 = u % blocks * LANES, rows = min(LANES, (int)dims.s1 - row0);
-    const __global STORAGE(T) *own = w + row0 * window.x * window.y;
+    const __global STORAGE(TB) *own = w + row0 * window.x * window.y;
     __global STORAGE(OUT) *out = y + image * y_s.s5;
 #if X_BLOCKED
     SOURCE_TYPE *source = x + u * size.x * size.y * LANES;
@@ -458,7 +467,10 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
 #endif
 #undef ALIGNED
 #undef LANES
+#undef FLOATS
+#undef GET_RESULT
 #undef GET
+#undef GETW
 #undef SOURCE_TYPE
 #undef READ
 #undef SIDE

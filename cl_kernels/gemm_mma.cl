@@ -19,13 +19,7 @@
 /* Loops over `height` rows; the constant bound lets the loop be unrolled, so that sums stay in registers. */
 #define EACH_ROW(most) _Pragma("unroll") for (int r = 0; r < (most); r++) if (r < height)
 
-/* u8 by i8. With a of i8, vector units need b as u8: 128 is added to it (FLIP), and the excess is subtracted from each
- * row's initial sums. */
 #if INTEGER
-#define RAW               uchar
-#define QUAD              4
-#define SUM               uint
-#define SUMS              uint16
 #define RESULT(x)         (int)(x)
 #define STORE_SUMS(at, v) vstore16(v, 0, (__global uint *)y + (at))
 #define SIGNED_natural    0
@@ -34,12 +28,7 @@
 #define TILE_NAME_u8      "tdpbusd"
 #define TILE_NAME_i8      "tdpbssd"
 #define TILE_NAME         CLADE_PASTE(TILE_NAME_, T)
-#define VECTOR_NAME       "vpdpbusd"
 #else
-#define RAW               ushort
-#define QUAD              2
-#define SUM               float
-#define SUMS              float16
 #define RESULT(x)         ((x)*alpha)
 #if IMITATE || TILES
 #define STORE_SUMS(at, v) STOREN(16, OUT, y, at, (v)*alpha)
@@ -53,14 +42,14 @@
 #endif
 #define SIGNED            0
 #define TILE_NAME         "tdpbf16ps"
-#define VECTOR_NAME       "vdpbf16ps"
 #endif
+/* u8 by i8. Of an a of i8 vectors take b as u8, which is 128 more (FLIP), and a row's sums begin with so much less. */
 #if SIGNED && !TILES
 #define FLIP 0x80808080u
 #else
 #define FLIP 0u
 #endif
-#define SHIFT    (32 / QUAD)
+#include "dot_units.cl"
 #if FLIP
 #define LESS(sum, a) DOT(sum, a, (uint16)(FLIP)) /* subtracts what FLIP adds to the products of a's words */
 #else
@@ -126,21 +115,7 @@ BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
 }
 
 /* ---- the unit: TM x PANEL results from lines of a and a panel of b ---- */
-#if IMITATE
-#define DOT(sum, a, b) sum = FN(multiply)(sum, (uint16)(a), b)
-/* sum + a * b, word by word. */
-static inline SUMS FN(multiply)(SUMS sum, uint16 a, uint16 b) {
-#if INTEGER
-  for (int i = 0; i < QUAD; i++, a >>= SHIFT, b >>= SHIFT)
-    sum += (SIGNED ? as_uint16(as_int16(a << 24) >> 24) : a & 0xffu) *
-           (FLIP ? b & 0xffu : as_uint16(as_int16(b << 24) >> 24));
-  return sum;
-#else
-  sum = fma(as_float16(a << 16), as_float16(b << 16), sum);
-  return fma(as_float16(a & 0xffff0000u), as_float16(b & 0xffff0000u), sum);
-#endif
-}
-#elif TILES
+#if TILES && !IMITATE
 #define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
 #define TILE_LOAD(t, p, line) \
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(p), "r"((size_t)(line)*4) : "memory")
@@ -155,13 +130,6 @@ static inline void FN(begin)(void) {
   __asm__ volatile("ldtilecfg (%0)" ::"r"(tiles) : "memory");
 }
 static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory"); }
-#else
-#define DOT(sum, a, b) __asm__(VECTOR_NAME DOT_ORDER ", %0" : "+v"(sum) : "v"((uint16)(a)), "v"(b))
-#if SIGNED
-#define DOT_ORDER " %1, %2" /* the signed operand first */
-#else
-#define DOT_ORDER " %2, %1"
-#endif
 #endif
 
 #if FLIP

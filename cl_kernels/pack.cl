@@ -131,3 +131,38 @@ KERNEL(pack_forward_panels)(ARGS) {
 }
 #undef ARGS
 #endif
+
+#ifdef WANT_pack_forward_words
+/* sizes: the blocked axis, the other one, places of a window, the distances between neighbors along these two axes, lanes
+ * of a block, how many of the other axis stand next to one another, and bytes of an element. A work-item writes a step of
+ * the other axis, of all places. */
+#define ARGS ARG(const uchar, x), ARG(uchar, y), const index8_t sizes
+BODY(pack_forward_words_item)(const long item, ARGS) {
+  const index_t axis = sizes.s0, other = sizes.s1, window = sizes.s2, block = sizes.s5, quad = sizes.s6, bytes = sizes.s7;
+  if (quad == 0) return;
+  const index_t steps = (other + quad - 1) / quad, panel = (index_t)(item / steps), step = (index_t)(item % steps);
+  if (panel * block >= axis) return;
+  const index_t first = step * quad, lanes = min(block, axis - panel * block);
+  x_base += (long)(x_at + panel * block * sizes.s3 + first * sizes.s4) * bytes;
+  y_base += (long)(y_at + (panel * window * steps + step) * block * quad) * bytes;
+  for (index_t t = 0; t < window; t++) {
+    __global uchar *to = y_base + (long)(t * steps * block * quad) * bytes;
+    if (bytes == 2 && quad == 2 && first + 1 < other) {
+      const __global ushort *from = (const __global ushort *)x_base + t;
+      for (index_t i = 0; i < lanes; i++, from += sizes.s3) {
+        ((__global ushort *)to)[2 * i] = from[0];
+        ((__global ushort *)to)[2 * i + 1] = from[sizes.s4];
+      }
+      for (index_t i = 2 * lanes; i < 2 * block; i++) ((__global ushort *)to)[i] = 0;
+      continue;
+    }
+    for (index_t i = 0; i < block; i++)
+      for (index_t j = 0; j < quad; j++)
+        for (index_t b = 0; b < bytes; b++, to++)
+          *to = i < lanes && first + j < other ? x_base[(long)(i * sizes.s3 + j * sizes.s4 + t) * bytes + b] : 0;
+  }
+}
+
+KERNEL(pack_forward_words)(ARGS) { FN(pack_forward_words_item)((long)get_global_id(0), PASS(x), PASS(y), sizes); }
+#undef ARGS
+#endif

@@ -193,13 +193,15 @@ static inline float clade_load_q8_0(const __global uchar *block, uint i) {
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
 
-/* N consecutive elements of a float type, as floats; N is 4, 8 or 16. */
+/* N consecutive elements: of float types as floats, of i8, u8 and i32 as ints; N is 4, 8 or 16. */
 #define CLADE_LOADN_f32(T, n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
 #define CLADE_LOADN_f16(T, n, p, i) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)((p) + (i))
 #define CLADE_LOADN_bf16(T, n, p, i) \
   CLADE_PASTE(as_float, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))) << 16)
 #define CLADE_LOADN_small(T, n, p, i) \
   CLADE_PASTE(clade_small, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))), CLADE_FORMAT(T))
+#define CLADE_LOADN_i8(T, n, p, i)      CLADE_PASTE(convert_int, n)(CLADE_PASTE(vload, n)(0, (p) + (i)))
+#define CLADE_LOADN_integer(T, n, p, i) CLADE_LOADN_i8(T, n, p, i)
 #define LOADN(n, T, p, i) CLADE_ACCESS(CLADE_LOADN, T)(T, n, p, i)
 #define LOAD16(T, p, i)   LOADN(16, T, p, i)
 #define CLADE_ROUND_BF16(n)                                                                                     \
@@ -235,6 +237,9 @@ CLADE_HALVES(16)
 #define CLADE_STOREN_small(T, n, p, i, v)                                                      \
   CLADE_PASTE(vstore, n)                                                                       \
   (CLADE_PASTE(convert_uchar, n)(CLADE_PASTE(clade_small_code, n)(v, CLADE_FORMAT(T))), 0, (p) + (i))
+#define CLADE_STOREN_i8(T, n, p, i, v) \
+  CLADE_PASTE(vstore, n)(CLADE_PASTE(CLADE_PASTE(convert_, STORAGE(T)), n)(v), 0, (p) + (i))
+#define CLADE_STOREN_integer(T, n, p, i, v) CLADE_STOREN_i8(T, n, p, i, v)
 #define STOREN(n, T, p, i, v) CLADE_ACCESS(CLADE_STOREN, T)(T, n, p, i, v)
 #define STORE16(T, p, i, v)   STOREN(16, T, p, i, v)
 
@@ -256,13 +261,25 @@ CLADE_HALVES(16)
                                               size_t i) {                                          \
     return (float16)(CLADE_FOUR_AT(T, 0), CLADE_FOUR_AT(T, 4), CLADE_FOUR_AT(T, 8), CLADE_FOUR_AT(T, 12));  \
   }
+#define CLADE_WHOLE_PART(T)                                                                        \
+  static inline int16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {  \
+    int lane[16];                                                                                  \
+    for (size_t l = 0; l < 16; l++) lane[l] = (int)LOAD(T, p, i + (l < n ? l : 0));                \
+    return vload16(0, lane);                                                                       \
+  }                                                                                                \
+  static inline void CLADE_PASTE(clade_put_, T)(__global STORAGE(T) * p, size_t i, size_t n, int16 v) { \
+    int lane[16];                                                                                  \
+    vstore16(v, 0, lane);                                                                          \
+    _Pragma("clang loop vectorize(disable) unroll(disable)")                                       \
+    for (size_t l = 0; l < n; l++) STORE(T, p, i + l, lane[l]);                                    \
+  }
 #define CLADE_FOUR_AT(T, l) \
   LOAD(T, p, place[l] + i), LOAD(T, p, place[l + 1] + i), LOAD(T, p, place[l + 2] + i), LOAD(T, p, place[l + 3] + i)
 #define CLADE_PART_real(T)     CLADE_PASTE(CLADE_PART_real_, CLADE_SCALE(T))(T)
 #define CLADE_PART_real_none(T) CLADE_PART(T)
 #define CLADE_PART_real_f16(T)
-#define CLADE_PART_whole(T)
-#define CLADE_PART_natural(T)
+#define CLADE_PART_whole(T)    CLADE_WHOLE_PART(T)
+#define CLADE_PART_natural(T)  CLADE_WHOLE_PART(T)
 #define CLADE_PART_truth(T)
 #define CLADE_PART_OF(T, with) CLADE_PASTE(CLADE_PART_, CLADE_KIND(T))(T)
 CLADE_DTYPE_EACH(CLADE_PART_OF, )
@@ -288,6 +305,10 @@ static inline float16 clade_round16_f16(float16 v) {
 static inline float16 clade_round16_bf16(float16 v) {
   const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
   return as_float16(select(even, u, (u & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
+}
+/* Cut towards zero, saturated, and 0 of NaN. */
+static inline int16 clade_whole16(float16 v, float low, float high) {
+  return convert_int16(fmin(fmax(select(v, (float16)(0.0f), v != v), low), high));
 }
 #define CLADE_ROUND16_f16(T, v)   clade_round16_f16(v)
 #define CLADE_ROUND16_bf16(T, v)  clade_round16_bf16(v)

@@ -103,10 +103,11 @@ clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
       return CLADE_FAIL(BAD_SHAPE, "a layout blocks axis %d, the shape has %d dimensions", layout->axis, stored.rank);
     CLADE_TRY(pad(layout->axis, layout->block, &stored));
     if (layout->tile == CLADE_PANELS) {
-      bool windows = stored.rank == 4 && layout->axis == 1;
-      int other = windows ? 0 : 2 * stored.rank - 3 - layout->axis;
+      bool windows = stored.rank == 4 && layout->axis <= 1;
+      int other = windows ? !layout->axis : 2 * stored.rank - 3 - layout->axis;
       if (other < 0 || other >= stored.rank)
-        return CLADE_FAIL(BAD_SHAPE, "a layout of panels blocks axis %d of %d; expected one of the last two, or 1 of 4",
+        return CLADE_FAIL(BAD_SHAPE,
+                          "a layout of panels blocks axis %d of %d; expected one of the last two, or 0 or 1 of 4",
                           layout->axis, stored.rank);
       CLADE_TRY(pad(other, (uint16_t)CLADE_MAX(layout->interleave, 1), &stored));
     } else if (layout->interleave > 1 && layout->axis > 0)

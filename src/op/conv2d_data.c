@@ -51,6 +51,7 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
+    CLADE__GATHER_MMA("mma", mma, 1 << CLADE_UNIT_AVX512_BF16),
     CLADE__WINOGRAD_GROUP,
     CLADE_IMPL(.name = "depthwise_group", CLADE__NO_TEAMS, .accept = clade__depthwise_group_accept,
                .cost = clade__depthwise_group_cost, .emit = clade__depthwise_group_emit,

@@ -62,8 +62,8 @@ static const char *stands_for(const names *n, const char *token, size_t length) 
 
 /* Functions with a float16 version in prelude_math.cl; some compilers would call the built-in one once per lane. */
 static bool ours(const char *token, size_t length) {
-  static const char *const names[] = {"exp",  "expm1", "log",       "log1p", "tanh", "erf",
-                                      "erfc", "gelu",  "gelu_grad", "sin",   "cos",  "tan"};
+  static const char *const names[] = {"exp",  "expm1",     "log", "log1p", "tanh", "erf", "erfc",
+                                      "gelu", "gelu_grad", "sin", "cos",   "tan",  "rint"};
   for (size_t i = 0; i < CLADE_COUNT(names); i++)
     if (strlen(names[i]) == length && strncmp(names[i], token, length) == 0) return true;
   return false;
@@ -126,10 +126,15 @@ static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *o
     clade__text_add(out, "(%s)(%s)", clade__compute_type(to), a);
 }
 
-/* Casts between float types for float16 vectors. */
+/* Casts between floats, from integers to floats, and from floats to bytes, for vectors of sixteen. */
 static void wide_cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
-  if (to != from && narrow(to))
-    clade__text_add(out, "ROUND16(%s, %s)", clade_dtype_name(to), a);
+  const char *number = clade__is_float(from) ? "" : "convert_float16";
+  if (!clade__is_float(to))
+    clade__text_add(out, "clade_whole16(%s, %d.0f, %d.0f)", a, (int)clade__dtype_low(to), (int)clade__dtype_high(to));
+  else if (to != from && narrow(to))
+    clade__text_add(out, "ROUND16(%s, %s(%s))", clade_dtype_name(to), number, a);
+  else if (*number)
+    clade__text_add(out, "%s(%s)", number, a);
   else
     clade__text_add(out, "(%s)", a);
 }
@@ -193,4 +198,24 @@ bool clade__elt_wide(const clade__elt *p) {
     if (row->kind == CLADE__ELT_CAST && !insn->wrt && !clade__is_float(value_dtype(p, insn->arg[0]))) return false;
   }
   return clade__is_float(clade__elt_dtype(p));
+}
+
+static bool is_byte(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8; }
+
+bool clade__elt_wide_whole(const clade__elt *p) {
+  if (clade__elt_has_blocks(p)) return false;
+  for (int i = 0; i < p->n_in; i++) {
+    const clade_dtype t = (clade_dtype)p->in_dtype[i];
+    if (!clade__is_float(t) && !is_byte(t) && t != CLADE_I32) return false;
+  }
+  for (int k = 0; k < p->n_insn; k++) {
+    const clade__elt_insn *insn = &p->insn[k];
+    const clade__elt_row *row = clade__elt_by_number(insn->fn);
+    const clade_dtype of = value_dtype(p, insn->arg[row->kind == CLADE__ELT_SELECT]), to = (clade_dtype)insn->dtype;
+    const bool casts = row->kind == CLADE__ELT_CAST && !insn->wrt;
+    if (casts ? !(clade__is_float(to) || (clade__is_float(of) && is_byte(to))) : !clade__is_float(to)) return false;
+    for (int i = 0; !casts && i < row->arity; i++)
+      if (!clade__is_float(value_dtype(p, insn->arg[i]))) return false;
+  }
+  return clade__is_float(clade__elt_dtype(p)) || is_byte(clade__elt_dtype(p)) || !p->n_insn;
 }

@@ -219,10 +219,11 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
     return;
   }
   way by = way_of(w, p->n_in, flat);
+  const char *one = clade__compute_type((clade_dtype)p->in_dtype[i]);
   if (by != RUNS && !alike(w, i)) {
-    clade__text_add(&t->lanes, "float lane%d[%d]; ", i, LANES + (by == REPEATED ? MOST_REPEATED : 0));
+    clade__text_add(&t->lanes, "%s lane%d[%d]; ", one, i, LANES + (by == REPEATED ? MOST_REPEATED : 0));
     clade__text_add(&t->row, "lane%d[l] = LOAD(%s, x%d, AT(s%d)); ", i, name, i, i);
-    clade__text_add(&t->load, "const float16 i%d = vload16(0, lane%d + phase); ", i, i);
+    clade__text_add(&t->load, "const %s16 i%d = vload16(0, lane%d + phase); ", one, i, i);
     return;
   }
   if (by != RUNS)
@@ -230,10 +231,10 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
   else
     clade__text_add(&t->row, flat ? "const size_t o%d = at; " : "const size_t o%d = AT(s%d); ", i, i);
   if (flat || w->stride[i][0])
-    clade__text_add(&t->load, "const float16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); ",
+    clade__text_add(&t->load, "const %s16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); ", one,
                     i, name, i, i, name, i, i);
   else
-    clade__text_add(&t->row, "const float16 i%d = LOAD(%s, x%d, o%d); ", i, name, i, i);
+    clade__text_add(&t->row, "const %s16 i%d = LOAD(%s, x%d, o%d); ", one, i, name, i, i);
   /* prefetch for a single operand only: with several, hardware prefetching does better */
   if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i); ", i, i);
 }
@@ -330,7 +331,7 @@ static clade_status blocks_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- vec: vectors of sixteen floats ---- */
+/* ---- vec: vectors of sixteen floats, or of bytes that are cast from or to floats ---- */
 enum { PIECE = 1 << 14, LIGHT = 16 }; /* in elements, and in multiply-adds */
 
 /* True if the computation is so cheap that memory bandwidth is the limit. */
@@ -341,7 +342,8 @@ static bool light(const clade__elt *p) {
 }
 
 static const char *vec_accept(const clade_query *q) {
-  return clade__elt_wide(program_of(q->node)) ? NULL : "there are values that are no floats";
+  const clade__elt *p = program_of(q->node);
+  return clade__elt_wide(p) || clade__elt_wide_whole(p) ? NULL : "there are values that are no floats";
 }
 
 static double vec_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }

@@ -110,28 +110,39 @@ fail:
   return status;
 }
 
-clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n) {
+static const char *sixteen_of(clade_dtype t) { return clade__is_float(t) ? "float16" : "int16"; }
+
+static clade_status define16(clade_kernel_step *s, const clade_node *n, bool wide) {
   const clade__host *host = clade__host_of(n->op);
   const clade__elt *p = program_of(n, host);
-  bool wide = !p->n_insn || clade__elt_wide(p);
   clade__text body = {0};
   char *text = NULL;
   clade_emit_define(s, "WIDE", wide);
   if (!wide) return CLADE_OK;
   clade_status status = CLADE_OK;
   for (int i = host->own; i < n->n_in; i++)
-    clade__text_add(&body, "const float16 i%d = EPILOGUE_LOAD16(%s, e%d, e%d_s); ", i - host->own + 1,
-                    clade_dtype_name(n->in[i].dtype), i, i);
+    clade__text_add(&body, "const %s i%d = EPILOGUE_LOAD16(%s, e%d, e%d_s); ", sixteen_of(n->in[i].dtype),
+                    i - host->own + 1, clade_dtype_name(n->in[i].dtype), i, i);
   if (p->n_insn)
     CLADE_GOTO(clade__elt_source16(p, &body));
   else
-    clade__text_add(&body, "const float16 r = i0;");
+    clade__text_add(&body, "const %s r = i0;", sixteen_of(n->out[0].dtype));
   CLADE_GOTO(clade__text_take(&body, &text));
   clade_emit_define_text(s, "EPILOGUE16", text);
 fail:
   clade__free(text);
   clade__text_free(&body);
   return status;
+}
+
+clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n) {
+  const clade__elt *p = program_of(n, clade__host_of(n->op));
+  return define16(s, n, !p->n_insn || clade__elt_wide(p));
+}
+
+clade_status clade__epilogue_define16_whole(clade_kernel_step *s, const clade_node *n) {
+  const clade__elt *p = program_of(n, clade__host_of(n->op));
+  return define16(s, n, !p->n_insn || clade__elt_wide(p) || clade__elt_wide_whole(p));
 }
 
 clade_status clade__epilogue_define_soon(clade_kernel_step *s, const clade_node *n) {

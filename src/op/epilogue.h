@@ -34,6 +34,8 @@ clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n);
 /* The same for kernels that also store sixteen results at once. WIDE tells whether the program supports it; EPILOGUE16
  * computes the float16 `r` from a float16 `i0`. The kernel file defines EPILOGUE_LOAD16(T, operand, strides). */
 clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n);
+/* For kernels whose results may be i32: `i0` is an int16 then, and so is `r` if the program ends with bytes. */
+clade_status clade__epilogue_define16_whole(clade_kernel_step *s, const clade_node *n);
 /* The same for kernels that know in advance where they will store: EPILOGUE_SOON prefetches the elements at (row,
  * column) of operands that are as large as the result. */
 clade_status clade__epilogue_define_soon(clade_kernel_step *s, const clade_node *n);

@@ -55,6 +55,9 @@ clade_status clade__elt_source(const clade__elt *program, clade__text *out);
  * operands and result are floats; comparisons and selects may occur in between. */
 clade_status clade__elt_source16(const clade__elt *program, clade__text *out);
 bool clade__elt_wide(const clade__elt *program);
+/* For a program that may also take i32 and bytes, which it casts to floats, and may end with a cast to bytes: integers
+ * are int16 then. */
+bool clade__elt_wide_whole(const clade__elt *program);
 bool clade__elt_has_blocks(const clade__elt *program); /* a cast from or to a type with block scales (q4_0, q8_0) */
 /* Result type of the program. */
 clade_dtype clade__elt_dtype(const clade__elt *program);

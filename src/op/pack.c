@@ -19,7 +19,7 @@ static bool takes_tile(const clade_node *n, int axis) {
   const attrs *a = n->attrs;
   const clade_shape *w = &n->in[0].shape;
   if (a->tile == CLADE_PANELS)
-    return (w->rank >= 2 && axis >= w->rank - 2) || (w->rank == 4 && axis == 1 && a->interleave <= 1);
+    return (w->rank >= 2 && axis >= w->rank - 2) || (w->rank == 4 && (axis == 1 || a->interleave > 1));
   if (w->rank != 4 || axis > 1 || n->in[0].dtype != CLADE_F32 || a->interleave > 1) return false;
   if (a->tile == 4 || a->tile == 6)
     return w->dim[2] == 3 && w->dim[3] == 3 && a->block % CLADE__LANES == 0 && a->block <= MOST_LANES;
@@ -33,7 +33,8 @@ static clade_status check_tile(const clade_node *n, int axis) {
   return CLADE_FAIL(
       INVALID,
       "pack: tile is %d; expected %d for a matrix in blocks of one of the last two axes or for weights of "
-      "windows in blocks of axis 1, for f32 weights of windows along axis 0 or 1 4 or 6 (of 3 x 3, in blocks of a "
+      "windows in blocks of axis 1, or 0 if interleaved, for f32 weights of windows along axis 0 or 1 4 or 6 (of 3 x "
+      "3, in blocks of a "
       "multiple of %d, at most %d) or 16, 32 or 64 (of no larger ones, in blocks of %d), else 0",
       a->tile, CLADE_PANELS, CLADE__LANES, MOST_LANES, CLADE__LANES);
 }
@@ -143,10 +144,28 @@ static double panels_cost(const clade_query *q) {
   return clade__cost(q->device, ALONE * bytes, 0, 1);
 }
 
+/* Of weights of windows whose inner channels are interleaved: block after block, of each the places of the window. */
+static clade_status words_emit(clade_emit *e, const clade_query *q) {
+  const clade_type *t = &q->node->out[0];
+  const clade_shape *s = &t->shape;
+  const int axis = t->layout.axis;
+  const int64_t window = s->dim[2] * s->dim[3], block = t->layout.block, interleave = t->layout.interleave;
+  const int64_t steps = (s->dim[!axis] + interleave - 1) / interleave, strides[] = {s->dim[1] * window, window};
+  clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_words");
+  clade_emit_in(step, 0);
+  clade_emit_out(step, 0);
+  clade_emit_index8(step, 8,
+                    (int64_t[]){s->dim[axis], s->dim[!axis], window, strides[axis], strides[!axis], block, interleave,
+                                (int64_t)clade__element_bytes(t->dtype)});
+  clade__emit_flat(step, q->device, (s->dim[axis] + block - 1) / block * steps);
+  return CLADE_OK;
+}
+
 static clade_status panels_emit(clade_emit *e, const clade_query *q) {
   enum { RUN = 16 };
   const clade_type *t = &q->node->out[0];
   const clade_shape *s = &t->shape;
+  if (s->rank == 4 && t->layout.axis <= 1 && t->layout.interleave > 1) return words_emit(e, q);
   const bool last = t->layout.axis == s->rank - 1, windows = t->layout.axis < s->rank - 2;
   const int64_t axis = s->dim[t->layout.axis], n = windows ? s->dim[0] : 1;
   const int64_t window = windows ? s->dim[2] * s->dim[3] : s->dim[s->rank - 1 - last];

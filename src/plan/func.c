@@ -105,9 +105,17 @@ static clade_status ask_device(const clade_func *func, int device, const clade_i
   return impl->units(&q) ? clade_device_ask_units(func->devices[device]) : CLADE_OK;
 }
 
-/* Before implementations are checked: probes the matrix units that they need. */
+static bool has_bytes(const clade_graph *g) {
+  for (clade__id v = 1; v < g->n_values; v++)
+    if (g->values[v].type.dtype == CLADE_I8) return true;
+  return false;
+}
+
+/* Before implementations are checked: probes the matrix units that they need. If there are bytes, nodes of floats may
+ * become nodes of bytes (pass/integers.c). */
 static clade_status ask_units(const clade_func *func) {
   const clade_graph *g = func->graph;
+  const bool bytes = has_bytes(g);
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   for (clade__id id = 1; id < g->n_nodes; id++) {
@@ -116,8 +124,12 @@ static clade_status ask_units(const clade_func *func) {
     for (const clade_impl *const *impl = clade__impls(node->op); *impl; impl++) {
       if (!(*impl)->units) continue;
       clade__node_view(g, id, in, out, &view);
-      CLADE_TRY(ask_device(func, node->device, *impl, &view));
-      if (func->fallback >= 0) CLADE_TRY(ask_device(func, func->fallback, *impl, &view));
+      for (int turn = 0; turn < 1 + bytes; turn++) {
+        if (turn)
+          for (int i = 0; i < view.n_in; i++) in[i].dtype = CLADE_I8;
+        CLADE_TRY(ask_device(func, node->device, *impl, &view));
+        if (func->fallback >= 0) CLADE_TRY(ask_device(func, func->fallback, *impl, &view));
+      }
     }
   }
   return CLADE_OK;

@@ -32,6 +32,8 @@ clade_shape blocked_panels(const clade_shape *shape, clade_layout layout) {
   int64_t interleave = CLADE_MAX(layout.interleave, 1);
   int64_t other =
       windows ? shape->dim[0] * shape->dim[2] * shape->dim[3] : shape->dim[2 * shape->rank - 3 - layout.axis];
+  if (windows && interleave > 1) /* whose other axis is filled up for each place of a window */
+    other = (shape->dim[!layout.axis] + interleave - 1) / interleave * interleave * shape->dim[2] * shape->dim[3];
   for (int i = 0; i < shape->rank - 2 && !windows; i++) s.dim[0] *= shape->dim[i];
   s.dim[s.rank++] = (shape->dim[layout.axis] + layout.block - 1) / layout.block;
   s.dim[s.rank++] = (other + interleave - 1) / interleave;

@@ -119,6 +119,16 @@ static void whole_blocks(op_case *c, op_random *r) {
   i[ROWS] = few ? 16 : AMONG(r, 16, 32, 48, 96, 240);
 }
 
+/* What `mma` takes: whole words of channels, of a dense image few. */
+static void words(op_case *c, op_random *r) {
+  const bool few = c->small || c->gradient;
+  const bool dense = strcmp(c->impl, "mma_to_blocked") == 0;
+  int *i = c->i;
+  i[GROUPS] = 1;
+  i[INNER] = dense ? AMONG(r, 1, 3, 4, 7, 16) : few ? 4 : AMONG(r, 4, 8, 16, 24, 32, 64);
+  i[ROWS] = few ? AMONG(r, 3, 16) : AMONG(r, 1, 8, 16, 17, 24, 32, 48, 65);
+}
+
 static void one_high(int *i) {
   i[KERNEL] = i[STRIDE] = i[DILATION] = i[SIZE] = 1;
   i[PAD] = i[PAD + 2] = 0;
@@ -275,6 +285,7 @@ conv conv_draw(op_case *c, op_random *r) {
   if (product || flat) i[GROUPS] = 1;
   if (strcmp(c->impl, CONV_FOLD) == 0) folded(c, r);
   if (flat) whole_blocks(c, r);
+  if (strcmp(c->impl, "mma") == 0 || strcmp(c->impl, "mma_to_blocked") == 0) words(c, r);
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);

@@ -48,7 +48,10 @@ static void draw(op_case *c, op_random *r) {
     layout = (clade_layout){.axis = (int16_t)(shape.rank - op_integer(r, 1, 2)),
                             .block = (uint16_t)op_integer(r, 1, 33),
                             .interleave = (uint16_t)op_integer(r, 0, 4)};
-    if (shape.rank == 4 && op_integer(r, 0, 1)) layout.axis = 1, layout.interleave = 0; /* convolution weights */
+    if (shape.rank == 4 && op_integer(r, 0, 1)) { /* convolution weights */
+      layout.interleave = (uint16_t)op_integer(r, 0, 4);
+      layout.axis = (int16_t)(layout.interleave > 1 ? op_integer(r, 0, 1) : 1);
+    }
     c->i[TILE] = CLADE_PANELS;
   }
   c->i[AXIS] = layout.axis;
@@ -90,12 +93,35 @@ static void reference_base(const op_case *c, const op_array *in, op_array *out) 
   }
 }
 
+/* Panels for units that multiply words: (panel, window position, step, position, element), zero-padded in the last
+ * step. */
+static void reference_words(const op_case *c, const op_array *in, op_array *out) {
+  const clade_shape w = shape_of(c);
+  const int axis = c->i[AXIS];
+  const int64_t window = w.dim[2] * w.dim[3], wide = w.dim[axis], other = w.dim[!axis], each = c->i[INTERLEAVE];
+  const clade_layout layout = layout_of(c);
+  op_result(out, c->dtype, blocked_panels(&w, layout));
+  const int64_t steps = (other + each - 1) / each, block = layout.block;
+  for (int64_t o = 0; o < out->n; o++) {
+    const int64_t step = o / (block * each), place = o / each % block + step / (steps * window) * block;
+    const int64_t at = step % steps * each + o % each, tap = step / steps % window;
+    if (place >= wide)
+      out->bound[o] = HUGE_VAL;
+    else if (at < other)
+      out->v[o] = in->v[(axis ? at * wide + place : place * other + at) * window + tap];
+  }
+}
+
 /* Panels (matrix, panel, step, position, element), zero-padded in the last step. For convolutions, a step is one
  * window position. */
 static void reference_panels(const op_case *c, const op_array *in, op_array *out) {
   clade_shape dense = shape_of(c);
   clade_layout layout = layout_of(c);
   bool last = layout.axis == dense.rank - 1, windows = layout.axis < dense.rank - 2;
+  if (windows && layout.interleave > 1) {
+    reference_words(c, in, out);
+    return;
+  }
   int64_t window = windows ? dense.dim[2] * dense.dim[3] : 1, wide = dense.dim[layout.axis];
   int64_t other = windows ? dense.dim[0] * window : dense.dim[2 * dense.rank - 3 - layout.axis];
   op_result(out, c->dtype, blocked_panels(&dense, layout));

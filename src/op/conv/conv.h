@@ -79,7 +79,8 @@ clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t 
 
 /* ---- direct, for CPUs: images with blocked channels, or dense ---- */
 extern const clade_space clade__gather_direct_space, clade__gather_to_blocked_space, clade__gather_blocked_space;
-const char *clade__gather_small(const clade_query *q); /* offsets fit into 32 bits */
+const char *clade__conv_small(const clade_query *q);   /* offsets fit into 32 bits, also in blocked layouts */
+const char *clade__gather_small(const clade_query *q); /* the same for floats */
 const char *clade__gather_direct_accept(const clade_query *q);
 const char *clade__gather_blocked_accept(const clade_query *q);
 /* Weights in panels; in addition the result blocked; in addition the source blocked. */
@@ -207,7 +208,22 @@ double clade__gather_bytes_cost(const clade_query *q);
 size_t clade__gather_bytes_workspace(const clade_query *q);
 clade_status clade__gather_bytes_emit(clade_emit *e, const clade_query *q);
 
-/* gemm, winograd, fft: with layouts, workspace and a space of their own. */
+/* ---- mma: bytes and bf16 on CPUs with VNNI or AVX512-BF16; images in blocks of channels, or dense ---- */
+bool clade__gather_mma_units(const clade_query *q);
+const char *clade__gather_mma_accept(const clade_query *q);
+const char *clade__gather_mma_to_blocked_accept(const clade_query *q);
+void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+void clade__gather_mma_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+double clade__gather_mma_cost(const clade_query *q);
+size_t clade__gather_mma_workspace(const clade_query *q);
+clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_MMA(NAME, WAY, MASK)                                                                  \
+  CLADE_IMPL(.name = NAME, .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,   \
+             .units = clade__gather_mma_units, .needs_units = MASK, .accept = clade__gather_##WAY##_accept, \
+             .layouts = clade__gather_##WAY##_layouts, .cost = clade__gather_mma_cost,                      \
+             .workspace = clade__gather_mma_workspace, .emit = clade__gather_mma_emit, .file = "conv2d_mma")
+
+/* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
 #define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                               \
   CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__gather_##WAY##_accept,            \
              .layouts = clade__gather_##WAY##_layouts, .cost = clade__gather_##WAY##_cost,     \

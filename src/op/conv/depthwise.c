@@ -7,6 +7,7 @@
 /* Channels of a block; sizes of the kernel's private buffers in floats; largest number of phases; positions at a time.
  */
 enum { LANES = 16, SOURCE = 32768, BLOCK = 32768, PHASES = 16, RUN = 8 };
+enum { EXACT_TAPS = (1 << 24) / (255 * 128) }; /* sums of products of bytes up to 2^24 are exact in f32 */
 
 typedef struct plan {
   clade__gather g;
@@ -50,9 +51,12 @@ static plan plan_in(const clade_query *q, bool x_blocked) {
 static const char *accept(const clade_query *q, bool x_blocked) {
   const clade__window *w = clade__conv_window(q->node);
   clade__gather g = clade__gather_of(q->node);
-  const char *reason = clade__gather_small(q);
+  const bool whole = clade__is_integer(q->node->in[0].dtype);
+  const char *reason = whole ? clade__conv_small(q) : clade__gather_small(q);
   if (reason) return reason;
   if (!clade__depthwise(&g)) return "made for groups of one channel";
+  if (whole && g.kernel[0] * g.kernel[1] > EXACT_TAPS)
+    return "made for windows whose sums of bytes floats hold exactly";
   if (g.map(w, 0).div > PHASES || g.map(w, 1).div > PHASES) return "made for small steps";
   return plan_in(q, x_blocked).fits ? NULL : "a window needs more of the source than a work-item's memory has";
 }
@@ -111,7 +115,9 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
   const clade__gather *g = &p.g;
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_depthwise");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+  clade_emit_define_text(s, "TB", clade_dtype_name(n->in[1].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
+  clade_emit_define(s, "INTEGER", clade__is_integer(n->in[0].dtype));
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
   clade_emit_define(s, "X_BLOCKED", n->in[0].layout.block > 0);
   clade_emit_define(s, "Y_BLOCKED", n->out[0].layout.block > 0);
@@ -119,7 +125,7 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "BLOCK", BLOCK);
   clade_emit_define(s, "PHASES", PHASES);
   CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
+  CLADE_TRY(clade__epilogue_define16_whole(s, n));
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);

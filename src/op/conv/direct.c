@@ -232,9 +232,12 @@ SPACE(blocked, true, true)
 
 /* ---- layouts ---- */
 const char *clade__gather_small(const clade_query *q) {
-  const clade_node *n = q->node;
   const char *reason = clade__conv_vec_accept(q);
-  if (reason) return reason;
+  return reason ? reason : clade__conv_small(q);
+}
+
+const char *clade__conv_small(const clade_query *q) {
+  const clade_node *n = q->node;
   for (int i = 0; i < n->n_in + n->n_out; i++) {
     clade_shape s = i < n->n_in ? n->in[i].shape : n->out[i - n->n_in].shape;
     for (int k = 0; k < s.rank && k < 2; k++) s.dim[k] = clade__up(s.dim[k], 2 * LANES);

@@ -1,0 +1,271 @@
+/* Convolution of bytes and bf16 by the vector units of CPUs that multiply words (dot_units.cl): forward, and of bf16 to the
+ * data. The result lies in blocks of 16 channels, and so does the image but for a first layer's (DENSE), whose words are put
+ * together from planes. WORDS: of a block's place, or of a dense image's one.
+ *
+ * Registers hold a tile: PIECES pieces, each of PIECE places of a line that follow each other, by a panel of channels. Places
+ * of a piece are WORDS apart, so that one register and constants address them all. A step is a word of each place and two
+ * vectors of weights.
+ *
+ * A work-item does strips: of an image, of a phase of its places (those that have the same taps, where div is above 1), some
+ * pieces by some panels. What a strip reads it copies to `space`, with zeros around, each block by itself; of each line every
+ * mul-th place together, so that neighbors belong to neighbors whatever the step. Windows of one place read the image where
+ * it lies (`bare`).
+ *
+ * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of a strip, strips in which a line
+ * of strips lies down the panels, work-items, words of `space` for each, whether it is bare. */
+#define PANEL  32
+#define PLACES (PIECE * PIECES)
+#define SIGNED 0
+#define FLIP   0u
+#include "dot_units.cl"
+/* An image of i8 is taken as u8, which is 128 more; so are the zeros around it. Sums begin with what that adds. */
+#define TURNED_natural 0
+#define TURNED_whole   0x80808080u
+#define TURNED_real    0
+#define TURNED         CLADE_PASTE(TURNED_, CLADE_KIND(T))
+
+#define EPILOGUE_AT(strides) (batch * (strides).s5)
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
+#if INTEGER
+#define SIXTEEN(p)   as_int16(vload16(0, p))
+#define RESULT(x)    (int)(x)
+#else
+#define SIXTEEN(p)   vload16(0, p)
+#define RESULT(x)    (x)
+#endif
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (CLADE_PASTE(COMPUTE(T), 16))(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+
+/* Of `many` places from column0 on, `step` apart, rows of a panel. */
+#define OUT_ARGS                                                                                                  \
+  __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,     \
+      const index_t column0, const index_t step, const index_t many EPILOGUE_ARGS
+
+/* What a tile is written over, and what its epilogue reads. */
+APART static void FN(ask)(OUT_ARGS) {
+  EPILOGUE_USE
+  for (index_t row = row0; row < row0 + rows; row += 16)
+    for (index_t column = column0; column < column0 + many * step; column += step) {
+      SOON(y + EPILOGUE_ELEMENT(y_s));
+      EPILOGUE_SOON
+    }
+}
+
+APART static void FN(finish)(const SUM *tile, OUT_ARGS) {
+  EPILOGUE_USE
+  index_t done = 0;
+#if WIDE
+  for (; done + 16 <= rows; done += 16)
+    for (index_t i = 0; i < many; i++) {
+      const index_t row = row0 + done, column = column0 + i * step;
+      const CLADE_PASTE(COMPUTE(T), 16) i0 = SIXTEEN(tile + i * PANEL + done);
+      EPILOGUE16
+      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+    }
+#endif
+  for (; done < rows; done++)
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (index_t i = 0; i < many; i++) {
+      const index_t row = row0 + done, column = column0 + i * step;
+      const COMPUTE(T) i0 = RESULT(tile[i * PANEL + done]);
+      EPILOGUE
+      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+    }
+}
+
+/* Of each tap the words of all inner channels, `inner` of them, in blocks that lie `apart`. Of a window's taps lie weights
+ * `w_tap` apart. */
+APART static void FN(tile)(const __global uint *w, const int w_tap, const __global uint *x, const int *at, const long apart,
+                           const int taps, const int *tap, const int *skip, const int inner, const SUM *start, SUM *tile) {
+  SUMS sum[PLACES][2];
+#pragma unroll
+  for (int p = 0; p < PLACES; p++)
+#pragma unroll
+    for (int v = 0; v < 2; v++) sum[p][v] = vload16(v, start);
+  for (int t = 0; t < taps; t++) {
+    const __global uint *from[PIECES], *weights = w + (long)tap[t] * w_tap;
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) from[i] = x + at[i] + skip[t];
+    for (int left = inner; left > 0; left -= WORDS) {
+      const long words = min(left, WORDS);
+#pragma clang loop unroll(disable)
+      for (long k = 0; k < words; k++, weights += PANEL) {
+        const uint16 low = vload16(0, weights), high = vload16(1, weights);
+#pragma unroll
+        for (int i = 0; i < PIECES; i++)
+#pragma unroll
+          for (int p = 0; p < PIECE; p++) {
+            const uint16 word = from[i][p * WORDS + k];
+            DOT(sum[i * PIECE + p][0], word, low);
+            DOT(sum[i * PIECE + p][1], word, high);
+          }
+      }
+#pragma unroll
+      for (int i = 0; i < PIECES; i++) from[i] += apart;
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < PLACES; p++)
+#pragma unroll
+    for (int v = 0; v < 2; v++) vstore16(sum[p][v], p * 2 + v, tile);
+}
+
+/* What sums begin with: less what 128 more in each byte of x adds to them. */
+APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {
+  SUMS less[2] = {(SUMS)(0), (SUMS)(0)};
+#if INTEGER
+  for (int k = 0; TURNED && k < words; k++, w += PANEL)
+#pragma unroll
+    for (int v = 0; v < 2; v++) DOT(less[v], TURNED, vload16(v, w));
+#endif
+#pragma unroll
+  for (int v = 0; v < 2; v++) vstore16((SUMS)(0) - less[v], v, start);
+}
+
+#if DENSE
+/* A word of some planes' elements. */
+static inline uint FN(word)(const __global RAW *x, const int plane, const int channels) {
+  uint word = 0;
+  for (int j = 0; j < QUAD; j++) word |= j < channels ? (uint)x[j * plane] << SHIFT * j : 0u;
+  return word;
+}
+#endif
+
+/* One line of the source, from column `low` on and for each remainder by `mul` half as long a part: of a block, or of all
+ * channels of a dense image. `in`: it has that line. */
+APART static void FN(copy_line)(const __global RAW *x, const int plane, const int channels, const int size, const bool in,
+                                const int low, const int mul, const int half_line, __global uint *to) {
+  for (int part = 0; part < mul; part++, to += half_line * WORDS) {
+    const int first = low + part;
+    const int begin = in ? clamp(first < 0 ? (mul - 1 - first) / mul : 0, 0, half_line) : half_line;
+    const int end = in ? clamp(size > first ? (size - 1 - first) / mul + 1 : 0, begin, half_line) : half_line;
+    for (int i = 0; i < begin * WORDS; i++) to[i] = TURNED;
+    for (int i = end * WORDS; i < half_line * WORDS; i++) to[i] = TURNED;
+#if DENSE
+    for (int k = 0; k < WORDS; k++)
+      for (int i = begin; i < end; i++)
+        to[i * WORDS + k] =
+            FN(word)(x + k * QUAD * plane + first + i * mul, plane, channels - k * QUAD) ^ TURNED;
+#else
+    const __global uint *from = (const __global uint *)x + (first + begin * mul) * WORDS;
+    for (int i = begin; i < end; i++, from += mul * WORDS)
+      CLADE_PASTE(vstore, WORDS)(CLADE_PASTE(vload, WORDS)(0, from) ^ TURNED, i, to);
+#endif
+  }
+}
+
+#define ARGS                                                                                                      \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(TB), w), ARG(STORAGE(OUT), y), ARG(uint, space), const index8_t dims, \
+      const index8_t taps, const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_mma_item)(const int item, ARGS) {
+  if (part.s0 == 0 || dims.s0 == 0) return;
+  const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
+  const int2 add = (int2)(map.s1, map.s5), size = (int2)(dims.s4, dims.s5), result = (int2)(dims.s6, dims.s7);
+  const int phases = div.x * div.y, rows = dims.s2, panels = (rows + PANEL - 1) / PANEL;
+  const int inner = (dims.s3 + QUAD - 1) / QUAD, blocks = (inner + WORDS - 1) / WORDS, plane = size.x * size.y;
+  const int2 most = (result + div - 1) / div;
+  const int across = (most.y + PIECE - 1) / PIECE, cuts = (most.x * across + (int)part.s0 - 1) / (int)part.s0;
+  const long strips = (long)dims.s0 * phases * cuts * part.s1;
+  const bool bare = part.s4;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(TB), w);
+  USE(STORAGE(OUT), y);
+  USE(uint, space);
+  SUM tile[PLACES * PANEL] __attribute__((aligned(64))), start[PANEL] __attribute__((aligned(64)));
+  int tap[MOST_TAPS], skip[MOST_TAPS];
+  space += item * part.s3;
+  for (int s = (int)(strips * item / part.s2); s < (int)(strips * (item + 1) / part.s2); s++) {
+    const int cut = s % cuts, phase = s / cuts % phases, batch = s / cuts / phases % (int)dims.s0;
+    const int down = s / cuts / phases / (int)dims.s0;
+    const int panel0 = (int)((long)panels * down / part.s1), panel1 = (int)((long)panels * (down + 1) / part.s1);
+    const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
+    const int piece0 = cut * (int)part.s0;
+    const int piece1 = min(piece0 + (int)part.s0, grid.x * across);
+    if (piece0 >= piece1) continue;
+    const int line0 = piece0 / across, lines = (piece1 - 1) / across + 1 - line0;
+    int count = 0;
+    int2 low = (int2)(INT_MAX), high = (int2)(INT_MIN);
+    for (int t = 0; t < taps.s0 * taps.s1; t++) {
+      const int2 to = first * mul + add + (int2)(t / (int)taps.s1, t % (int)taps.s1) * delta;
+      if (to.x % div.x || to.y % div.y) continue;
+      tap[count++] = t;
+      low = min(low, to / div);
+      high = max(high, to / div);
+    }
+    const int2 held = count == 0 ? (int2)(0)
+                                : (int2)((lines - 1) * mul.x + high.x - low.x + 1,
+                                         max(grid.y, PIECE) + (high.y - low.y) / mul.y);
+    const int pitch = bare ? size.y : held.y * mul.y;
+    for (int t = 0; t < count; t++) {
+      const int2 to = (first * mul + add + (int2)(tap[t] / (int)taps.s1, tap[t] % (int)taps.s1) * delta) / div - low;
+      skip[t] = bare ? 0 : (to.x * pitch + to.y % mul.y * held.y + to.y / mul.y) * WORDS;
+    }
+    const __global uint *source = space;
+    const __global RAW *image = (const __global RAW *)x + (long)batch * (DENSE ? (int)dims.s3 : blocks * WORDS * QUAD) * plane;
+    const long apart = (long)(bare ? plane : held.x * pitch) * WORDS;
+    if (bare)
+      source = (const __global uint *)image;
+    else
+      for (int b = 0; count && b < blocks; b++)
+        for (int h = 0; h < held.x; h++) {
+          const int from = line0 * mul.x + low.x + h;
+          const bool in = from >= 0 && from < size.x;
+          FN(copy_line)
+          (image + (b * plane * WORDS * QUAD + (in ? from : 0) * size.y * (DENSE ? 1 : WORDS * QUAD)), plane, dims.s3, size.y,
+           in, low.y, mul.y, held.y, space + b * apart + h * pitch * WORDS);
+        }
+    const int from0 = bare ? 0 : line0;
+    for (int p = panel0; p < panel1; p++) {
+      const int w_tap = inner * PANEL, row0 = p * PANEL, there = min(PANEL, rows - row0);
+      const __global uint *weights = (const __global uint *)w + (long)p * taps.s0 * taps.s1 * w_tap;
+      __global STORAGE(OUT) *to = y + batch * y_s.s5;
+      FN(begin)(weights, taps.s0 * taps.s1 * inner, start);
+      for (int i = piece0; i < piece1; i += PIECES) {
+        int at[PIECES], column[PIECES], behind[PIECES], many[PIECES];
+        for (int k = 0; k < PIECES; k++) { /* behind the last piece it again, of which nothing is stored */
+          const int own = min(i + k, piece1 - 1), line = own / across, next = own % across * PIECE;
+          const int begin = max(min(next, grid.y - PIECE), 0); /* the last piece ends with the line */
+          at[k] = ((line - from0) * mul.x * pitch + begin) * WORDS;
+          behind[k] = next - begin;
+          many[k] = i + k < piece1 ? min(grid.y - next, PIECE) : 0;
+          column[k] = (first.x + line * div.x) * result.y + first.y + next * div.y;
+          FN(ask)(to, y_s, batch, row0, there, column[k], div.y, many[k] EPILOGUE_PASS);
+        }
+        FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, tile);
+        for (int k = 0; k < PIECES; k++)
+          FN(finish)
+        (tile + (k * PIECE + behind[k]) * PANEL, to, y_s, batch, row0, there, column[k], div.y, many[k] EPILOGUE_PASS);
+      }
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_mma)(ARGS) {
+  FN(conv2d_mma_item)
+  ((int)get_global_id(0), PASS(x), PASS(w), PASS(y), PASS(space), dims, taps, map, part, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#undef OUT_ARGS
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+#undef EPILOGUE_AT
+#undef EPILOGUE_LOAD16
+#undef PANEL
+#undef PLACES
+#undef SIGNED
+#undef FLIP
+#undef TURNED_natural
+#undef TURNED_whole
+#undef TURNED_real
+#undef TURNED
+#undef SIXTEEN
+#undef RESULT
+#undef RAW
+#undef QUAD
+#undef SUM
+#undef SUMS
+#undef VECTOR_NAME
+#undef SHIFT
+#undef DOT
+#undef DOT_ORDER

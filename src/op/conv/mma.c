@@ -1,0 +1,189 @@
+/* conv2d of bytes and bf16, and conv2d_data of bf16, by the vector units of CPUs that multiply words: images in blocks
+ * of channels, or dense for a first layer. Here are the layouts, how the work is cut up, what it costs, and the gate.
+ */
+#include "op/conv/conv.h"
+#include "op/epilogue.h"
+
+#include <math.h>
+
+enum { LANES = 16, PANEL = 32, WORD = 4, MOST_TAPS = 128, MOST_PARTS = 8 };
+
+typedef struct plan {
+  clade__gather g;
+  int quad;                     /* elements of a word */
+  int64_t words, blocks, inner; /* of a block's place, or of a dense image's one; of a place */
+  int piece, pieces;            /* places of a piece, pieces of a tile */
+  int64_t grid[2], phases;      /* places of the largest phase */
+  int64_t across, panels;       /* pieces of a line */
+  int64_t strip, cuts, downs;   /* pieces of a strip; strips of a phase; parts of the panels */
+  int64_t items, room;          /* words of scratch memory for each item */
+  double cycles;                /* of the unit that takes longest */
+  bool bare;                    /* read where it lies */
+} plan;
+
+static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
+bool clade__gather_mma_units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
+
+/* ---- pieces ---- */
+/* Those that leave the fewest of a tile's places empty. */
+static void settle_pieces(plan *p) {
+  static const struct {
+    int piece, pieces;
+    double slower;
+  } all[] = {{14, 1, 1}, {7, 2, 1.01}, {4, 3, 1.06}};
+  double best = INFINITY;
+  for (size_t i = 0; i < CLADE_COUNT(all); i++) {
+    const double across = ceil((double)p->grid[1] / all[i].piece), lines = (double)p->grid[0];
+    const double tiles = ceil(lines * across / all[i].pieces) * all[i].piece * all[i].pieces * all[i].slower;
+    if (tiles >= best || (p->bare && p->grid[1] < all[i].piece)) continue;
+    best = tiles;
+    p->piece = all[i].piece;
+    p->pieces = all[i].pieces;
+  }
+}
+
+/* ---- strips ---- */
+static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
+
+/* Lines and columns of the source that so many lines of pieces read. */
+static int64_t held(const clade_query *q, const plan *p, int axis, int64_t places) {
+  const clade__map_1d m = p->g.map(clade__conv_window(q->node), axis);
+  const int64_t reach = (p->g.kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta) / m.div;
+  return axis ? (CLADE_MAX(places, p->piece) + reach / m.mul + 1) * m.mul : (places - 1) * m.mul + reach + 1;
+}
+
+static int64_t room(const clade_query *q, const plan *p, int64_t lines) {
+  return p->bare ? 0 : p->blocks * p->words * held(q, p, 0, lines) * held(q, p, 1, p->grid[1]);
+}
+
+/* Of a core that begins two vector operations in each: a product of words is one, or on some cores two where they are
+ * bf16. Panels of weights come from the second cache, where it holds them, once for each tile. */
+static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels) {
+  const double taps = (double)(p->g.kernel[0] * p->g.kernel[1]) / (double)p->phases, steps = taps * (double)p->inner;
+  const double tiles = (double)parts(pieces, p->pieces), places = p->piece * p->pieces;
+  const double dots = steps * places * (bytes(q->node) ? 1 : 1.25) + taps * (double)p->blocks * 6 + places * 14 + 60;
+  const double panel = (double)(p->g.kernel[0] * p->g.kernel[1] * p->inner) * PANEL * WORD;
+  const double copied = (double)room(q, p, parts(pieces, p->across));
+  const double copy = copied * (q->node->in[0].layout.block ? 0.4 : 6);
+  return (double)panels *
+             (tiles * dots + panel / (panel * (double)panels * 2 <= clade__second_cache(q->device) ? 64 : 16)) +
+         copy + 400;
+}
+
+static void settle_strips(const clade_query *q, plan *p) {
+  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = p->grid[0] * p->across;
+  const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->grid[0]; /* what is not cut */
+  const int64_t each = p->bare ? 4 * p->pieces : p->across;
+  const int64_t l2 = clade__second_cache(q->device);
+  p->cycles = INFINITY;
+  for (int64_t downs = 1; downs <= CLADE_MIN(p->panels, MOST_PARTS); downs++)
+    for (int64_t cuts = 1; cuts <= CLADE_MIN(lines, 4 * MOST_PARTS); cuts++) {
+      const int64_t some = parts(lines, cuts), strip = CLADE_MIN(some * each, all);
+      const int64_t strips = p->g.n * p->phases * parts(all, strip) * downs;
+      double one = strip_cycles(q, p, strip, parts(p->panels, downs));
+      if (room(q, p, some) * WORD > l2 / 2) one *= 1.1;
+      const double cycles = (double)parts(strips, units) * one;
+      if (cycles >= p->cycles) continue;
+      p->cycles = cycles;
+      p->strip = strip;
+      p->downs = downs;
+    }
+  p->cuts = parts(all, p->strip);
+  p->room = clade__up(room(q, p, parts(p->strip, p->across)), LANES);
+  p->items = CLADE_MIN(p->g.n * p->phases * p->cuts * p->downs, 2 * units);
+}
+
+static plan plan_of(const clade_query *q, bool blocked) {
+  const clade_node *n = q->node;
+  const clade__window *w = clade__conv_window(n);
+  plan p = {.g = clade__gather_of(n), .quad = bytes(n) ? 4 : 2, .phases = 1};
+  p.inner = parts(p.g.inner, p.quad);
+  p.words = blocked ? LANES / p.quad : p.inner;
+  p.blocks = parts(p.inner, p.words);
+  p.panels = parts(p.g.rows, PANEL);
+  p.bare = blocked && clade__conv_is_point(n) && n->in[0].dtype != CLADE_I8 && p.g.result[0] * p.g.result[1] >= 4;
+  if (p.bare) { /* an image is one line */
+    p.g.source[1] = p.g.result[1] = p.g.result[0] * p.g.result[1];
+    p.g.source[0] = p.g.result[0] = 1;
+  }
+  for (int i = 0; i < 2; i++) {
+    const int64_t div = p.g.map(w, i).div;
+    p.grid[i] = parts(p.g.result[i], div);
+    p.phases *= div;
+  }
+  settle_pieces(&p);
+  p.across = parts(p.grid[1], p.piece);
+  settle_strips(q, &p);
+  return p;
+}
+
+static plan plan_in(const clade_query *q) { return plan_of(q, q->node->in[0].layout.block > 0); }
+
+/* ---- the gate ---- */
+static const char *accept(const clade_query *q, bool blocked) {
+  const clade_node *n = q->node;
+  const clade_unit_info *unit = &q->device->unit[bytes(n) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
+  const clade__gather g = clade__gather_of(n);
+  const char *reason = clade__conv_small(q);
+  if (!unit->used) return unit->reason ? unit->reason : "the device does not have the unit for this type";
+  if (reason) return reason;
+  if (g.groups != 1) return "made for one group";
+  if (g.kernel[0] * g.kernel[1] > MOST_TAPS) return "made for windows of up to 128 places";
+  if (!blocked) return g.inner > LANES ? "made for images of at most a block of channels" : NULL;
+  return g.inner % (bytes(n) ? 4 : 2) ? "channels end inside of a word" : NULL;
+}
+const char *clade__gather_mma_accept(const clade_query *q) { return accept(q, true); }
+const char *clade__gather_mma_to_blocked_accept(const clade_query *q) { return accept(q, false); }
+
+void clade__gather_mma_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[1] = (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
+                         .block = PANEL,
+                         .interleave = bytes(q->node) ? 4 : 2,
+                         .tile = CLADE_PANELS};
+  clade__gather_blocked_result(q, in, out);
+}
+void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  clade__gather_mma_to_blocked_layouts(q, in, out);
+  in[0] = out[0];
+}
+
+double clade__gather_mma_cost(const clade_query *q) {
+  return clade__conv_vec_cost(q, plan_in(q).cycles * CLADE_MAX(q->device->compute_units, 1u));
+}
+
+size_t clade__gather_mma_workspace(const clade_query *q) {
+  const plan p = plan_in(q);
+  return (size_t)CLADE_MAX(p.items * p.room, 1) * WORD;
+}
+
+clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const plan p = plan_in(q);
+  const clade_unit_info *unit = &q->device->unit[bytes(n) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
+  if (!p.items || !p.panels) return CLADE_OK;
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_mma");
+  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+  clade_emit_define_text(s, "TB", clade_dtype_name(n->in[1].dtype));
+  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
+  clade_emit_define(s, "INTEGER", bytes(n));
+  clade_emit_define(s, "IMITATE", unit->reason != NULL); /* used, although it is not there */
+  clade_emit_define(s, "DENSE", !n->in[0].layout.block);
+  clade_emit_define(s, "WORDS", (int)p.words);
+  clade_emit_define(s, "PIECE", p.piece);
+  clade_emit_define(s, "PIECES", p.pieces);
+  clade_emit_define(s, "MOST_TAPS", MOST_TAPS);
+  CLADE_TRY(clade__epilogue_define(s, n));
+  CLADE_TRY(clade__epilogue_define16_whole(s, n));
+  CLADE_TRY(clade__epilogue_define_soon(s, n));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_workspace(s, 0, WORD);
+  clade__gather_sizes(s, &p.g);
+  clade_emit_index8(s, 2, (int64_t[]){p.g.kernel[0], p.g.kernel[1]});
+  clade__emit_maps(s, clade__conv_window(n), p.g.map);
+  clade_emit_index8(s, 5, (int64_t[]){p.strip, p.downs, p.items, p.room, p.bare});
+  clade__gather_result(s, n);
+  clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
+  return CLADE_OK;
+}
