@@ -13,14 +13,16 @@ static const cli_option options[] = {
     [ONLY] = {"only", "NAMES", "only these works of the set or file, comma-separated"},
     [CHAIN] = {"chain", "N", "calls in a row that are timed together (squares and --shapes: 1, else 10)"},
     [DTYPE] = {"dtype", "NAME",
-               "f32, f16 or bf16 (model: mixed with f32); gemm: also i8, u8 (times i8), q4_0 or q8_0 (f32 times these) "
-               "(f32)"},
+               "f32, f16 or bf16 (model: mixed with f32); gemm and conv: also i8, u8 (times i8); gemm: q4_0 or q8_0 "
+               "(f32 times these); model: also i8, quantized (f32)"},
     [PASS] = {"pass", "NAME", "conv: fwd, bwd-data or bwd-weights; model: train or infer (all)"},
     [BATCH] = {"batch", "N", "images of conv (1) and model (as in its set)"},
-    [PEERS] = {"peers", NULL,
-               "also measure installed libraries, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
+    [PEERS] =
+        {"peers", NULL,
+         "also measure installed libraries, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
     [PEER] = {"peer", "NAME",
-              "only this library: openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc or onnxruntime"},
+              "only this library: openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc, onnxruntime, or for "
+              "models clade_f32"},
     [ROUNDS] = {"rounds", "N", "rounds of measurement (7)"},
     [EXPLAIN] = CLI_EXPLAIN,
     [CSV] = {"csv", NULL, "print CSV to standard output and everything else to standard error"},
@@ -52,14 +54,14 @@ bool bench_take_dtype(bench_job *job, const char *text) {
 }
 
 static bool take_peer(bench_job *job, const char *text) {
-  static const char *const names[] = {"openblas", "clblast",      "onednn",     "onednn_nchw",
-                                      "pytorch",  "pytorch_nhwc", "onnxruntime"};
+  static const char *const names[] = {"openblas", "clblast",      "onednn",      "onednn_nchw",
+                                      "pytorch",  "pytorch_nhwc", "onnxruntime", "clade_f32"};
   job->peer = text;
   for (size_t i = 0; i < CLADE_COUNT(names); i++)
     if (!strcmp(names[i], text)) return true;
   return cli_wrong(&job->args,
-                   "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc or "
-                   "onnxruntime",
+                   "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc, "
+                   "onnxruntime or clade_f32",
                    text),
          false;
 }
@@ -104,24 +106,29 @@ static const struct {
   int quick;                                  /* number of leading sets that `bench all` runs */
   const char *sets[4], *passes[4], *peers[4]; /* NULL: end, unless all four are used */
   bool batch, chain;                          /* whether --batch and --chain apply */
-} works[] = {
-    {"gemm",
-     bench_gemm,
-     3,
-     {"squares", "small", "networks", "frozen"},
-     {NULL},
-     {"openblas", "clblast", "onednn", "pytorch"},
-     .chain = true},
-    {"conv",
-     bench_conv,
-     1,
-     {"resnet50", "vgg16", "mobilenetv2"},
-     {"fwd", "bwd-data", "bwd-weights"},
-     {"onednn", "onednn_nchw", "pytorch", "pytorch_nhwc"},
-     .batch = true,
-     .chain = true},
-    {"op", bench_ops, 1, {"64mib"}, {NULL}, {"pytorch"}, .batch = false},
-    {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
+} works[] = {{"gemm",
+              bench_gemm,
+              3,
+              {"squares", "small", "networks", "frozen"},
+              {NULL},
+              {"openblas", "clblast", "onednn", "pytorch"},
+              .chain = true},
+             {"conv",
+              bench_conv,
+              1,
+              {"resnet50", "vgg16", "mobilenetv2"},
+              {"fwd", "bwd-data", "bwd-weights"},
+              {"onednn", "onednn_nchw", "pytorch", "pytorch_nhwc"},
+              .batch = true,
+              .chain = true},
+             {"op", bench_ops, 1, {"64mib"}, {NULL}, {"pytorch"}, .batch = false},
+             {"model",
+              bench_models,
+              1,
+              {"networks"},
+              {"train", "infer"},
+              {"pytorch", "onnxruntime", "onednn", "clade_f32"},
+              .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 
 static clade_status run(bench_job *job, size_t work) {
@@ -149,8 +156,13 @@ int bench_check(const bench_job *job, size_t *work) {
                      job->what);
   if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
     return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
-  if ((!clade__is_float(job->dtype) || clade__has_blocks(job->dtype)) && strcmp(job->what, "gemm"))
-    return cli_wrong(&job->args, "--dtype %s: only gemm has it", clade_dtype_name(job->dtype));
+  const bool gemm = !strcmp(job->what, "gemm"), conv = !strcmp(job->what, "conv"), model = !strcmp(job->what, "model");
+  const char *const name = clade_dtype_name(job->dtype);
+  if (clade__has_blocks(job->dtype) && !gemm) return cli_wrong(&job->args, "--dtype %s: only gemm has it", name);
+  if (job->dtype == CLADE_I8 && !gemm && !conv && !model)
+    return cli_wrong(&job->args, "--dtype %s: only gemm, conv and model have it", name);
+  if (job->dtype == CLADE_U8 && !gemm && !conv)
+    return cli_wrong(&job->args, "--dtype %s: only gemm and conv have it", name);
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
   if (*work == ALL) return CLI_DONE;

@@ -123,6 +123,33 @@ static void release(void *state) {
   clade__free(c);
 }
 
+/* In place of the func in f32 that of its quantization (docs/quantization.md). */
+static clade_status quantize(const bench_job *job, bench_clade *c) {
+  clade_quantization *q;
+  clade_func *func = NULL;
+  clade_vars *vars = NULL;
+  char *text = NULL;
+  clade_status status;
+  CLADE_TRY(clade_quantization_new(c->graph, job->device, c->vars, &q));
+  CLADE_GOTO(clade_quantization_observe(q, 0, 0, 0, NULL));
+  CLADE_GOTO(clade_quantization_text(q, &text));
+  CLADE_GOTO(clade_compile(c->graph, job->device, &func, .prefer = c->prefer, .quantization = text));
+  CLADE_GOTO(clade_vars_new(func, 0, &vars));
+  CLADE_GOTO(clade_quantization_apply(q, vars));
+  clade_func_release(c->func);
+  clade_vars_release(c->vars);
+  c->func = func;
+  c->vars = vars;
+  func = NULL;
+  vars = NULL;
+fail:
+  clade_func_release(func);
+  clade_vars_release(vars);
+  clade_text_free(text);
+  clade_quantization_free(q);
+  return status;
+}
+
 clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side) {
   *side = (bench_side){.name = "clade",
                        .state = c,
@@ -142,6 +169,7 @@ clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *
   CLADE_TRY(clade_vars_new(c->func, 1, &c->vars));
   for (size_t i = 0; i < c->n_values; i++)
     CLADE_TRY(clade_vars_set(c->vars, c->values[i].name, c->values[i].data, c->values[i].bytes));
+  if (c->quantized) CLADE_TRY(quantize(job, c));
   return clade_run_new(c->func, c->vars, &c->run, .slots = 1);
 }
 

@@ -46,6 +46,7 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
   static const char *const names[] = {"d", "h", "w"};
   const int axes = size[0] ? 3 : size[1] ? 2 : 1;
   *w = (bench_conv_work){.pass = pass,
+                         .dtype = job->dtype,
                          .axes = axes,
                          .along = {BENCH_NO_AXIS, BENCH_NO_AXIS, BENCH_NO_AXIS},
                          .n = job->batch ? job->batch : 1,
@@ -75,7 +76,7 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
   return CLADE_OK;
 }
 
-static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[BENCH_ROLES]) {
+static clade_status numbers(bench_conv_work *w, void *raw[BENCH_ROLES]) {
   double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
   for (int i = 0; i < BENCH_ROLES; i++) {
     if (is_result(w, i)) continue;
@@ -83,8 +84,12 @@ static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[
     w->data[i] = clade__new(n, sizeof(float));
     raw[i] = clade__new(n, sizeof(float));
     if (!w->data[i] || !raw[i]) return CLADE_NO_MEMORY;
-    bench_random(31 + (uint64_t)i, n, is_weight(i) ? spread : 1, w->data[i]);
-    CLADE_TRY(bench_round(job->dtype, n, w->data[i], raw[i]));
+    const clade_dtype type = bench_conv_type(w, i);
+    if (bench_conv_bytes(w))
+      bench_random_bytes(31 + (uint64_t)i, n, type, w->data[i]);
+    else
+      bench_random(31 + (uint64_t)i, n, is_weight(i) ? spread : 1, w->data[i]);
+    CLADE_TRY(bench_round(type, n, w->data[i], raw[i]));
   }
   return CLADE_OK;
 }
@@ -138,7 +143,7 @@ static clade_status compete(bench_job *job, const bench_conv_data *d, bench_conv
 static clade_status measure(bench_job *job, bench_conv_work *w, bench_row *row) {
   bench_side sides[BENCH_MAX_SIDES] = {{0}};
   bench_conv_data data = {.work = w}, own = {0};
-  clade_status status = numbers(job, w, data.raw);
+  clade_status status = numbers(w, data.raw);
   if (status == CLADE_OK) status = compete(job, &data, &own, row, sides);
   bench_sides_free(BENCH_MAX_SIDES, sides);
   bench_conv_own_free(&own);
@@ -154,7 +159,11 @@ static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pas
   bench_row row = {.group = "conv"};
   size_t bytes = 0;
   CLADE_TRY(bench_conv_work_of(job, shape, pass, &w));
-  CLADE_TRY(clade_dtype_bytes(job->dtype, (int64_t)(w.elements[0] + w.elements[1] + w.elements[2]), &bytes));
+  for (int i = 0; i < BENCH_ROLES; i++) {
+    size_t of_role;
+    CLADE_TRY(clade_dtype_bytes(bench_conv_type(&w, i), (int64_t)w.elements[i], &of_role));
+    bytes += of_role;
+  }
   snprintf(row.work, sizeof row.work, "%s", shape->name);
   snprintf(row.pass, sizeof row.pass, "%s", bench_pass_names[pass]);
   snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
@@ -178,7 +187,8 @@ clade_status bench_conv(bench_job *job) {
   if (status == CLADE_OK) status = bench_ready(job);
   for (int pass = 0; pass < BENCH_PASSES; pass++)
     for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
-      if (!job->pass || !strcmp(job->pass, bench_pass_names[pass])) status = one(job, &shapes.at[i], (bench_pass)pass);
+      if ((!job->pass || !strcmp(job->pass, bench_pass_names[pass])) && (!pass || clade__is_float(job->dtype)))
+        status = one(job, &shapes.at[i], (bench_pass)pass); /* of bytes there is no derivative */
   bench_shapes_free(&shapes);
   return status;
 }

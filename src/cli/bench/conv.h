@@ -25,6 +25,7 @@ typedef struct bench_axis {
  * A convolution with fewer than three axes uses the last ones of `along`; the others have length 1. */
 typedef struct bench_conv_work {
   bench_pass pass;
+  clade_dtype dtype; /* of the operands; of bytes that of x, and w is i8; unset: f32 */
   int axes;
   bench_axis along[BENCH_AXES];
   int64_t n, c, out, groups, chain;
@@ -40,6 +41,11 @@ clade_status bench_conv_fill(bench_conv_work *w);
 clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w);
 static inline bench_role bench_conv_result(const bench_conv_work *w) {
   return w->pass == BENCH_FORWARD ? BENCH_Y : w->pass == BENCH_BACKWARD_DATA ? BENCH_X : BENCH_W;
+}
+static inline bool bench_conv_bytes(const bench_conv_work *w) { return w->dtype == CLADE_I8 || w->dtype == CLADE_U8; }
+static inline clade_dtype bench_conv_type(const bench_conv_work *w, int role) {
+  if (!bench_conv_bytes(w)) return w->dtype ? w->dtype : CLADE_F32;
+  return role == BENCH_X ? w->dtype : role == BENCH_W ? CLADE_I8 : CLADE_I32;
 }
 static inline int64_t bench_conv_count(const bench_conv_work *w, int role) { /* tensors of this role in a chain */
   return role == BENCH_W && bench_conv_result(w) != BENCH_W ? 1 : w->chain;

@@ -128,6 +128,7 @@ static double allowed(const bench_job *job, const bench_conv_work *w) {
   if (w->pass == BENCH_BACKWARD_DATA) terms = each * taps, count = (double)(w->n * w->c);
   if (w->pass == BENCH_BACKWARD_WEIGHTS)
     sigma = 1 / 3.0, terms = (double)(w->n * w->target), count = (double)w->out * inner;
+  if (bench_conv_bytes(w)) sigma = 128 * 128; /* exact, but for the rounding of sums to floats */
   double size = sigma * sqrt(terms), stored = job->dtype == CLADE_F32 ? 0 : bench_unit(job->dtype);
   return 64 * (0x1p-24 * size * (sqrt(terms / 6) + 2) + stored * size) * sqrt(count);
 }

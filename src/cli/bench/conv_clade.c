@@ -14,8 +14,9 @@ static const bench_role roles[3][BENCH_ROLES] = {
 
 static bool is_result(const bench_conv_work *w, int role) { return role == (int)bench_conv_result(w); }
 
-static clade_type type_of(const bench_job *job, const bench_conv_data *d, int role) {
-  return (clade_type){.dtype = job->dtype, .layout = d->layout[role], .shape = d->work->shape[role]};
+static clade_type type_of(const bench_conv_data *d, int role) {
+  return (clade_type){
+      .dtype = bench_conv_type(d->work, role), .layout = d->layout[role], .shape = d->work->shape[role]};
 }
 
 clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, clade_val weight) {
@@ -32,9 +33,9 @@ clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, 
 
 /* The variable of a tensor in a call. The tensor that is the result of this pass becomes an unused variable:
  * clade_gradients needs it only for its shape. */
-static clade_val operand(const bench_job *job, bench_clade *c, const bench_conv_data *d, int role, int call) {
+static clade_val operand(bench_clade *c, const bench_conv_data *d, int role, int call) {
   static const char letter[] = "xwy";
-  clade_type type = type_of(job, d, role);
+  clade_type type = type_of(d, role);
   char name[24];
   size_t bytes;
   snprintf(name, sizeof name, "%c%d", letter[role], call);
@@ -46,7 +47,7 @@ static clade_val operand(const bench_job *job, bench_clade *c, const bench_conv_
   return bench_laid(c, name, &type, data);
 }
 
-static clade_status build(const bench_job *job, const bench_conv_data *d, bench_clade *c) {
+static clade_status build(const bench_conv_data *d, bench_clade *c) {
   const bench_conv_work *w = d->work;
   clade_val v[BENCH_ROLES] = {{0}}, result;
   char name[24];
@@ -54,7 +55,7 @@ static clade_status build(const bench_job *job, const bench_conv_data *d, bench_
   for (int i = 0; i < (int)w->chain; i++) {
     for (int role = 0; role < BENCH_ROLES; role++) {
       bool once = role == BENCH_W || is_result(w, role);
-      if (!(once && i) && !(w->pass == BENCH_FORWARD && role == BENCH_Y)) v[role] = operand(job, c, d, role, i);
+      if (!(once && i) && !(w->pass == BENCH_FORWARD && role == BENCH_Y)) v[role] = operand(c, d, role, i);
     }
     result = bench_convolve(c->graph, w, v[BENCH_X], v[BENCH_W]);
     if (w->pass != BENCH_FORWARD)
@@ -69,10 +70,10 @@ static clade_status build(const bench_job *job, const bench_conv_data *d, bench_
 static clade_status side_of(const bench_job *job, const bench_conv_data *d, const char *prefer, bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
-  c->out = type_of(job, d, (int)bench_conv_result(d->work));
+  c->out = type_of(d, (int)bench_conv_result(d->work));
   c->out_elements = d->work->elements[bench_conv_result(d->work)];
   c->prefer = prefer;
-  clade_status status = build(job, d, c);
+  clade_status status = build(d, c);
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;
 }
@@ -92,9 +93,9 @@ typedef struct way {
 } way;
 
 /* Fills in the layouts that an implementation prefers for the node. false: it refuses, or prefers dense ones only. */
-static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl *impl, const clade_node *node,
-                way *out) {
-  clade_query q = {sizeof q, node, &job->info, NULL};
+static bool ask(const clade_device_info *device, const bench_conv_work *w, const clade_impl *impl,
+                const clade_node *node, way *out) {
+  clade_query q = {sizeof q, node, device, NULL};
   clade_layout at[BENCH_ROLES] = {{0}};
   int32_t config[CLADE_MAX_PARAMS];
   bool blocked = false;
@@ -118,11 +119,13 @@ static int find_ways(const bench_job *job, const bench_conv_work *w, const clade
   clade_node node;
   int n = 0;
   clade__id id = 1;
+  clade_device_info device = {.size = sizeof device}; /* with its matrix units, which were asked for meanwhile */
+  if (clade_device_get_info(job->device, &device) != CLADE_OK) return 0;
   while (id < g->n_nodes && strcmp(g->nodes[id].op->name, ops[w->pass])) id++;
   if (id == g->n_nodes || w->axes != 2) return 0;
   clade__node_view(g, id, in, out, &node);
   for (const clade_impl *const *impl = clade__impls(node.op); *impl && n < MOST_WAYS; impl++)
-    n += ask(job, w, *impl, &node, &ways[n]);
+    n += ask(&device, w, *impl, &node, &ways[n]);
   return n;
 }
 
@@ -138,13 +141,13 @@ static void show_layouts(const way *it, char *text, size_t size) {
   }
 }
 
-static clade_status lay(const bench_job *job, const bench_conv_data *dense, const way *it, bench_conv_data *out) {
+static clade_status lay(const bench_conv_data *dense, const way *it, bench_conv_data *out) {
   *out = *dense;
   memcpy(out->layout, it->layout, sizeof out->layout);
   for (int role = 0; role < BENCH_ROLES; role++)
     if (out->layout[role].block) out->raw[role] = NULL;
   for (int role = 0; role < BENCH_ROLES; role++) {
-    clade_type type = type_of(job, out, role), plain = type_of(job, dense, role);
+    clade_type type = type_of(out, role), plain = type_of(dense, role);
     int64_t n = bench_conv_count(dense->work, role);
     size_t from, to;
     if (!type.layout.block || is_result(dense->work, role)) continue;
@@ -185,7 +188,7 @@ static clade_status try(const bench_job *job, const bench_conv_data *dense, cons
   bench_conv_data data = {0};
   bench_side one = {0};
   double seconds = INFINITY;
-  clade_status status = lay(job, dense, it, &data);
+  clade_status status = lay(dense, it, &data);
   if (status == CLADE_OK) status = side_of(job, &data, it->prefer, &one);
   if (status == CLADE_OK) status = seconds_of(&one, &seconds);
   *better = status == CLADE_OK && seconds < *best;

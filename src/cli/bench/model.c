@@ -58,7 +58,8 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
                           .classes = v[CLASSES],
                           .train = v[TRAIN],
                           .strict = v[STRICT],
-                          .precision = job->dtype};
+                          .precision = job->dtype == CLADE_I8 ? CLADE_F32 : job->dtype,
+                          .quantized = job->dtype == CLADE_I8};
   CLADE_TRY(name_of(shape, w));
   return bench_model_data(w);
 }
@@ -87,6 +88,7 @@ clade_status bench_model_side(const bench_job *job, const bench_model_work *w, b
   c->out_elements = w->results;
   c->strict = w->strict;
   c->precision = w->precision;
+  c->quantized = w->quantized;
   clade_status status = build(w, c);
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;
@@ -99,8 +101,9 @@ static clade_status first(bench_side *side, float *result) {
   return side->read(side->state, 0, result);
 }
 
-/* Allowed difference relative to the largest result; 16-bit types round after each layer. */
+/* Allowed difference relative to the largest result; types of 16 and 8 bits round after each layer. */
 static double tolerance(const bench_model_work *w) {
+  if (w->quantized) return 0.5;
   return w->precision == CLADE_BF16 ? 5e-2 : w->precision == CLADE_F16 ? 1e-2 : 1e-3;
 }
 
@@ -128,6 +131,7 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
 
 static const char *const peers[] = {"pytorch", "onnxruntime"};
 static const char f32_alone[] = "it is asked for f32";
+static const char f32_too[] = "clade_f32";
 
 static const char *join(const bench_job *job, const bench_model_work *w, const clade_vars *vars, const char *peer,
                         bench_side *side) {
@@ -151,6 +155,13 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
   CLADE_TRY(bench_model_side(job, w, &sides[0]));
   bench_clade *c = sides[0].state;
   CLADE_TRY(bench_clade_row(c, "conv2d", row));
+  if (bench_wants(job, f32_too) && job->dtype != CLADE_F32 && job->dtype != CLADE_F16) { /* its own networks in f32 */
+    bench_model_work wide = *w;
+    wide.precision = CLADE_F32;
+    wide.quantized = false;
+    CLADE_TRY(bench_model_side(job, &wide, &sides[*n]));
+    sides[(*n)++].name = f32_too;
+  }
   for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
     if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
     const bool can = job->dtype == CLADE_F32 || !strcmp(peers[i], "pytorch");
@@ -174,6 +185,7 @@ static clade_status one(bench_job *job, const bench_shape *shape) {
   int n = 0;
   bool train = shape->value[TRAIN];
   if (job->pass && train != !strcmp(job->pass, "train")) return CLADE_OK;
+  if (train && job->dtype == CLADE_I8) return CLADE_OK; /* quantized networks are for inference */
   clade_status status = work_of(job, shape, &w);
   snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
   snprintf(row.work, sizeof row.work, "%s", shape->name);

@@ -9,6 +9,7 @@ typedef struct bench_model_work {
   int64_t batch, channels, side, classes;
   bool train, strict;
   clade_dtype precision; /* as clade_compile(.precision) */
+  bool quantized;        /* to 8 bits */
   clade_comm *comm;      /* borrowed; gradients are summed over its ranks; NULL: one process */
   clade_dtype compress;  /* with `comm`: as clade_minimize(.compress, .low_rank) */
   int low_rank;

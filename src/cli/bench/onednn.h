@@ -53,6 +53,13 @@ enum {
   DNN_POOL_MAX = 0x1ff,
   DNN_POOL_MEAN = 0x3ff
 };
+static inline int bench_dnn_type(clade_dtype t) {
+  return t == CLADE_F32    ? DNN_F32
+         : t == CLADE_BF16 ? DNN_BF16
+         : t == CLADE_I32  ? DNN_I32
+         : t == CLADE_I8   ? DNN_I8
+                           : DNN_U8;
+}
 #define DNN_ALLOCATE ((void *)-1)
 
 /* Functions of the library, valid after bench_dnn_load. Those that return int return 0 for success, except isa and

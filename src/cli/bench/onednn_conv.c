@@ -30,7 +30,9 @@ static dnn_md describe(const bench_conv_work *w, int role, bool plain) {
     memmove(s.dim + 1, s.dim, (size_t)s.rank++ * sizeof *s.dim);
     s.dim[0] = w->groups, s.dim[1] /= w->groups;
   }
-  dnn_md md = {.rank = s.rank, .type = DNN_F32, .tag = plain ? DNN_PLAIN : DNN_ANY};
+  dnn_md md = {.rank = s.rank,
+               .type = plain ? DNN_F32 : bench_dnn_type(bench_conv_type(w, role)),
+               .tag = plain ? DNN_PLAIN : DNN_ANY};
   memcpy(md.dims, s.dim, (size_t)s.rank * sizeof *s.dim);
   return md;
 }
@@ -143,7 +145,8 @@ static contestant *faster_plain(const bench_conv_work *w) {
 const char *bench_onednn_conv(const bench_job *job, const bench_conv_work *work, bool plain, bench_side *side) {
   const char *reason = bench_dnn_load(job);
   if (reason) return reason;
-  if (job->dtype != CLADE_F32) return "its convolutions are asked for in f32 only";
+  if (job->dtype == CLADE_F16) return "it has no kernel for f16 on CPUs";
+  if (job->dtype != CLADE_F32 && plain) return "its convolutions from and to plain images are asked for in f32 only";
   contestant *s = plain ? faster_plain(work) : contestant_new(work, false, false);
   if (!s) return "it refuses this convolution, or there is no memory for it";
   *side = (bench_side){.name = plain ? "onednn_nchw" : "onednn",

@@ -14,14 +14,6 @@ typedef struct contestant {
 
 static int count(const bench_gemm_work *w, int role) { return role == A ? w->n_a : role == B ? w->n_b : (int)w->chain; }
 
-static int type_of(clade_dtype t) {
-  return t == CLADE_F32    ? DNN_F32
-         : t == CLADE_BF16 ? DNN_BF16
-         : t == CLADE_I32  ? DNN_I32
-         : t == CLADE_I8   ? DNN_I8
-                           : DNN_U8;
-}
-
 /* any: the primitive chooses the layout. layer: as an inner product expects it, without a batch axis and with the
  * axes of B swapped. */
 static dnn_md describe(const bench_gemm_work *w, int role, int type, bool any, bool layer) {
@@ -40,7 +32,7 @@ static bool make_desc(const bench_gemm_work *w, bool layer, dnn_object *out) {
   const clade_dtype types[ROLES] = {w->a_type, w->b_type, w->c_type};
   const bool any[ROLES] = {w->frozen_a, w->frozen_b, false};
   dnn_work work = {.kind = layer ? DNN_PRODUCT : DNN_MATMUL};
-  for (int i = 0; i < ROLES; i++) work.md[i] = describe(w, i, type_of(types[i]), any[i], layer);
+  for (int i = 0; i < ROLES; i++) work.md[i] = describe(w, i, bench_dnn_type(types[i]), any[i], layer);
   return bench_dnn_make(&work, out);
 }
 
