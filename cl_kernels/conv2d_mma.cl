@@ -6,13 +6,13 @@
  * of a piece are WORDS apart, so that one register and constants address them all. A step is a word of each place and two
  * vectors of weights.
  *
- * A work-item does strips: of an image, of a phase of its places (those that have the same taps, where div is above 1), some
- * pieces by some panels. What a strip reads it copies to `space`, with zeros around, each block by itself; of each line every
+ * A work-item does strips: of an image, or of several, of a phase of places (those that have the same taps, where div is
+ * above 1), some pieces by some panels. What a strip reads it copies to `space`, with zeros around, each block by itself; of each line every
  * mul-th place together, so that neighbors belong to neighbors whatever the step. Windows of one place read the image where
  * it lies (`bare`).
  *
- * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of a strip, strips in which a line
- * of strips lies down the panels, work-items, words of `space` for each, whether it is bare. */
+ * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts of the
+ * panels, work-items, words of `space` for each, whether it is bare, images of a strip. */
 #define PANEL  32
 #define PLACES (PIECE * PIECES)
 #define SIGNED 0
@@ -166,7 +166,8 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
   const int inner = (dims.s3 + QUAD - 1) / QUAD, blocks = (inner + WORDS - 1) / WORDS, plane = size.x * size.y;
   const int2 most = (result + div - 1) / div;
   const int across = (most.y + PIECE - 1) / PIECE, cuts = (most.x * across + (int)part.s0 - 1) / (int)part.s0;
-  const long strips = (long)dims.s0 * phases * cuts * part.s1;
+  const int turns = (dims.s0 + part.s5 - 1) / part.s5;
+  const long strips = (long)turns * phases * cuts * part.s1;
   const bool bare = part.s4;
   USE(const STORAGE(T), x);
   USE(const STORAGE(TB), w);
@@ -176,8 +177,8 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
   int tap[MOST_TAPS], skip[MOST_TAPS];
   space += item * part.s3;
   for (int s = (int)(strips * item / part.s2); s < (int)(strips * (item + 1) / part.s2); s++) {
-    const int cut = s % cuts, phase = s / cuts % phases, batch = s / cuts / phases % (int)dims.s0;
-    const int down = s / cuts / phases / (int)dims.s0;
+    const int cut = s % cuts, phase = s / cuts % phases, batch0 = s / cuts / phases % turns * part.s5;
+    const int down = s / cuts / phases / turns, images = min((int)part.s5, (int)dims.s0 - batch0);
     const int panel0 = (int)((long)panels * down / part.s1), panel1 = (int)((long)panels * (down + 1) / part.s1);
     const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
     const int piece0 = cut * (int)part.s0;
@@ -202,40 +203,49 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
       skip[t] = bare ? 0 : (to.x * pitch + to.y % mul.y * held.y + to.y / mul.y) * WORDS;
     }
     const __global uint *source = space;
-    const __global RAW *image = (const __global RAW *)x + (long)batch * (DENSE ? (int)dims.s3 : blocks * WORDS * QUAD) * plane;
-    const long apart = (long)(bare ? plane : held.x * pitch) * WORDS;
-    if (bare)
-      source = (const __global uint *)image;
-    else
-      for (int b = 0; count && b < blocks; b++)
-        for (int h = 0; h < held.x; h++) {
-          const int from = line0 * mul.x + low.x + h;
-          const bool in = from >= 0 && from < size.x;
-          FN(copy_line)
-          (image + (b * plane * WORDS * QUAD + (in ? from : 0) * size.y * (DENSE ? 1 : WORDS * QUAD)), plane, dims.s3, size.y,
-           in, low.y, mul.y, held.y, space + b * apart + h * pitch * WORDS);
-        }
-    const int from0 = bare ? 0 : line0;
+    const int lanes = DENSE ? (int)dims.s3 : blocks * WORDS * QUAD;
+    const long apart = (long)(bare ? plane : held.x * pitch) * WORDS, next = apart * blocks;
+    if (bare) source = (const __global uint *)((const __global RAW *)x + (long)batch0 * lanes * plane);
+    for (int i = 0; !bare && count && i < images * blocks; i++)
+      for (int h = 0; h < held.x; h++) {
+        const int from = line0 * mul.x + low.x + h, b = i % blocks, side = DENSE ? 1 : WORDS * QUAD;
+        const bool in = from >= 0 && from < size.x;
+        FN(copy_line)
+        ((const __global RAW *)x + (long)(batch0 + i / blocks) * lanes * plane +
+             (b * plane + (in ? from : 0) * size.y) * side,
+         plane, dims.s3, size.y, in, low.y, mul.y, held.y, space + i * apart + h * pitch * WORDS);
+      }
+    const int own = piece1 - piece0, all = own * images, line1 = line0 + lines;
     for (int p = panel0; p < panel1; p++) {
       const int w_tap = inner * PANEL, row0 = p * PANEL, there = min(PANEL, rows - row0);
       const __global uint *weights = (const __global uint *)w + (long)p * taps.s0 * taps.s1 * w_tap;
-      __global STORAGE(OUT) *to = y + batch * y_s.s5;
+      int image = 0, line = line0, column = piece0 - line0 * across; /* of the next piece, in pieces */
       FN(begin)(weights, taps.s0 * taps.s1 * inner, start);
-      for (int i = piece0; i < piece1; i += PIECES) {
-        int at[PIECES], column[PIECES], behind[PIECES], many[PIECES];
-        for (int k = 0; k < PIECES; k++) { /* behind the last piece it again, of which nothing is stored */
-          const int own = min(i + k, piece1 - 1), line = own / across, next = own % across * PIECE;
-          const int begin = max(min(next, grid.y - PIECE), 0); /* the last piece ends with the line */
-          at[k] = ((line - from0) * mul.x * pitch + begin) * WORDS;
-          behind[k] = next - begin;
-          many[k] = i + k < piece1 ? min(grid.y - next, PIECE) : 0;
-          column[k] = (first.x + line * div.x) * result.y + first.y + next * div.y;
-          FN(ask)(to, y_s, batch, row0, there, column[k], div.y, many[k] EPILOGUE_PASS);
+      for (int i = 0; i < all; i += PIECES) {
+        int at[PIECES], goal[PIECES], behind[PIECES], many[PIECES], batch[PIECES];
+        for (int k = 0; k < PIECES; k++) {
+          const int left = column * PIECE, begin = max(min(left, grid.y - PIECE), 0); /* the last one ends with the line */
+          at[k] = (int)(image * next) + ((line - (bare ? 0 : line0)) * mul.x * pitch + begin) * WORDS;
+          behind[k] = left - begin;
+          many[k] = i + k < all ? min(grid.y - left, PIECE) : 0;
+          goal[k] = (first.x + line * div.x) * result.y + first.y + left * div.y;
+          batch[k] = batch0 + image;
+          FN(ask)(y + batch[k] * y_s.s5, y_s, batch[k], row0, there, goal[k], div.y, many[k] EPILOGUE_PASS);
+          if (i + k + 1 >= all) continue; /* behind the last piece it again, of which nothing is stored */
+          column++;
+          if (column < across && line * across + column < piece1) continue;
+          column = 0;
+          line++;
+          if (line < line1) continue;
+          line = line0;
+          column = piece0 - line0 * across;
+          image++;
         }
         FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, tile);
         for (int k = 0; k < PIECES; k++)
           FN(finish)
-        (tile + (k * PIECE + behind[k]) * PANEL, to, y_s, batch, row0, there, column[k], div.y, many[k] EPILOGUE_PASS);
+        (tile + (k * PIECE + behind[k]) * PANEL, y + batch[k] * y_s.s5, y_s, batch[k], row0, there, goal[k], div.y,
+         many[k] EPILOGUE_PASS);
       }
     }
   }

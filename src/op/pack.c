@@ -131,13 +131,18 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
 static const char *panels_accept(const clade_query *q) {
   return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
 }
+static bool is_words(const clade_type *t) {
+  return t->shape.rank == 4 && t->layout.axis <= 1 && t->layout.interleave > 1;
+}
+
 /* Elements of other than 32 bits are moved one by one, at the estimated cost of ALONE floating-point operations per
  * byte. The cost for matrices is raised, because implementations that pack a matrix themselves overlap packing with
- * multiplying. */
+ * multiplying, and because estimates of products of bytes are six times too long. */
 static double panels_cost(const clade_query *q) {
   enum { ALONE = 660 };
   const clade_type *t = &q->node->out[0];
   const double bytes = clade__node_bytes(q->node);
+  if (is_words(t)) return clade__cost(q->device, 0, (clade__element_bytes(t->dtype) == 2 ? 1.5 : 12) * bytes, 1);
   if (t->layout.axis < t->shape.rank - 2)
     return clade__cost(q->device, 0, (clade__element_bytes(t->dtype) == 4 ? 1 : 12) * bytes, 1);
   if (clade__element_bytes(t->dtype) == 4) return clade__cost(q->device, 0, 3 * bytes, 1);
@@ -165,7 +170,7 @@ static clade_status panels_emit(clade_emit *e, const clade_query *q) {
   enum { RUN = 16 };
   const clade_type *t = &q->node->out[0];
   const clade_shape *s = &t->shape;
-  if (s->rank == 4 && t->layout.axis <= 1 && t->layout.interleave > 1) return words_emit(e, q);
+  if (is_words(t)) return words_emit(e, q);
   const bool last = t->layout.axis == s->rank - 1, windows = t->layout.axis < s->rank - 2;
   const int64_t axis = s->dim[t->layout.axis], n = windows ? s->dim[0] : 1;
   const int64_t window = windows ? s->dim[2] * s->dim[3] : s->dim[s->rank - 1 - last];

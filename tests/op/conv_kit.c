@@ -125,6 +125,11 @@ static void words(op_case *c, op_random *r) {
   const bool dense = strcmp(c->impl, "mma_to_blocked") == 0;
   int *i = c->i;
   i[GROUPS] = 1;
+  if (!dense && op_chance(r, 0.6)) { /* whole blocks of channels, as by the weights */
+    i[INNER] = few ? 16 : AMONG(r, 16, 32, 48, 64);
+    i[ROWS] = few ? 16 : AMONG(r, 16, 32, 48, 80);
+    return;
+  }
   i[INNER] = dense ? AMONG(r, 1, 3, 4, 7, 16) : few ? 4 : AMONG(r, 4, 8, 16, 24, 32, 64);
   i[ROWS] = few ? AMONG(r, 3, 16) : AMONG(r, 1, 8, 16, 17, 24, 32, 48, 65);
 }

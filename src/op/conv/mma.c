@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { LANES = 16, PANEL = 32, WORD = 4, MOST_TAPS = 128, MOST_PARTS = 8 };
+enum { LANES = 16, PANEL = 32, WORD = 4, MOST_TAPS = 128, MOST_PARTS = 8, MOST_IMAGES = 32 };
 
 typedef struct plan {
   clade__gather g;
@@ -15,7 +15,8 @@ typedef struct plan {
   int piece, pieces;            /* places of a piece, pieces of a tile */
   int64_t grid[2], phases;      /* places of the largest phase */
   int64_t across, panels;       /* pieces of a line */
-  int64_t strip, cuts, downs;   /* pieces of a strip; strips of a phase; parts of the panels */
+  int64_t strip, cuts, downs;   /* pieces of an image in a strip; strips of a phase; parts of the panels */
+  int64_t images;               /* of a strip */
   int64_t items, room;          /* words of scratch memory for each item */
   double cycles;                /* of the unit that takes longest */
   bool bare;                    /* read where it lies */
@@ -58,39 +59,44 @@ static int64_t room(const clade_query *q, const plan *p, int64_t lines) {
 
 /* Of a core that begins two vector operations in each: a product of words is one, or on some cores two where they are
  * bf16. Panels of weights come from the second cache, where it holds them, once for each tile. */
-static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels) {
+static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels, int64_t images) {
   const double taps = (double)(p->g.kernel[0] * p->g.kernel[1]) / (double)p->phases, steps = taps * (double)p->inner;
-  const double tiles = (double)parts(pieces, p->pieces), places = p->piece * p->pieces;
-  const double dots = steps * places * (bytes(q->node) ? 1 : 1.25) + taps * (double)p->blocks * 6 + places * 14 + 60;
+  const double tiles = (double)parts(pieces * images, p->pieces), places = p->piece * p->pieces;
+  const double dots = steps * places * (bytes(q->node) ? 1 : 1.1) + taps * (double)p->blocks * 6 + places * 14 + 60;
   const double panel = (double)(p->g.kernel[0] * p->g.kernel[1] * p->inner) * PANEL * WORD;
-  const double copied = (double)room(q, p, parts(pieces, p->across));
+  const double copied = (double)(images * room(q, p, parts(pieces, p->across)));
   const double copy = copied * (q->node->in[0].layout.block ? 0.4 : 6);
-  return (double)panels *
-             (tiles * dots + panel / (panel * (double)panels * 2 <= clade__second_cache(q->device) ? 64 : 16)) +
-         copy + 400;
+  const bool cached = panel * (double)panels * 2 <= (double)clade__second_cache(q->device);
+  return (double)panels * (tiles * dots + panel / (cached ? 64 : 16)) + copy + 400;
+}
+
+static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t downs, int64_t images) {
+  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = p->grid[0] * p->across;
+  const int64_t strips = parts(p->g.n, images) * p->phases * parts(all, strip) * downs;
+  double one = strip_cycles(q, p, strip, parts(p->panels, downs), images);
+  if (images * room(q, p, parts(strip, p->across)) * WORD > clade__second_cache(q->device) / 2) one *= 1.1;
+  const double cycles = (double)parts(strips, units) * one;
+  if (cycles >= p->cycles) return;
+  p->cycles = cycles;
+  p->strip = strip;
+  p->downs = downs;
+  p->images = images;
 }
 
 static void settle_strips(const clade_query *q, plan *p) {
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = p->grid[0] * p->across;
   const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->grid[0]; /* what is not cut */
   const int64_t each = p->bare ? 4 * p->pieces : p->across;
-  const int64_t l2 = clade__second_cache(q->device);
   p->cycles = INFINITY;
-  for (int64_t downs = 1; downs <= CLADE_MIN(p->panels, MOST_PARTS); downs++)
-    for (int64_t cuts = 1; cuts <= CLADE_MIN(lines, 4 * MOST_PARTS); cuts++) {
-      const int64_t some = parts(lines, cuts), strip = CLADE_MIN(some * each, all);
-      const int64_t strips = p->g.n * p->phases * parts(all, strip) * downs;
-      double one = strip_cycles(q, p, strip, parts(p->panels, downs));
-      if (room(q, p, some) * WORD > l2 / 2) one *= 1.1;
-      const double cycles = (double)parts(strips, units) * one;
-      if (cycles >= p->cycles) continue;
-      p->cycles = cycles;
-      p->strip = strip;
-      p->downs = downs;
-    }
+  p->strip = p->images = p->downs = 1;
+  for (int64_t downs = 1; downs <= CLADE_MIN(p->panels, MOST_PARTS); downs++) {
+    for (int64_t cuts = 1; cuts <= CLADE_MIN(lines, 4 * MOST_PARTS); cuts++)
+      try_strips(q, p, CLADE_MIN(parts(lines, cuts) * each, all), downs, 1);
+    for (int64_t images = 2; images <= CLADE_MIN(p->g.n, MOST_IMAGES); images++) try_strips(q, p, all, downs, images);
+  }
   p->cuts = parts(all, p->strip);
-  p->room = clade__up(room(q, p, parts(p->strip, p->across)), LANES);
-  p->items = CLADE_MIN(p->g.n * p->phases * p->cuts * p->downs, 2 * units);
+  p->room = clade__up(p->images * room(q, p, parts(p->strip, p->across)), LANES);
+  p->items = CLADE_MIN(parts(p->g.n, p->images) * p->phases * p->cuts * p->downs, 2 * units);
 }
 
 static plan plan_of(const clade_query *q, bool blocked) {
@@ -182,7 +188,7 @@ clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q) {
   clade__gather_sizes(s, &p.g);
   clade_emit_index8(s, 2, (int64_t[]){p.g.kernel[0], p.g.kernel[1]});
   clade__emit_maps(s, clade__conv_window(n), p.g.map);
-  clade_emit_index8(s, 5, (int64_t[]){p.strip, p.downs, p.items, p.room, p.bare});
+  clade_emit_index8(s, 6, (int64_t[]){p.strip, p.downs, p.items, p.room, p.bare, p.images});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
   return CLADE_OK;

@@ -82,6 +82,12 @@ const char *clade__weights_depthwise_dense_accept(const clade_query *q);
 double clade__weights_depthwise_cost(const clade_query *q);
 size_t clade__weights_depthwise_workspace(const clade_query *q);
 clade_status clade__weights_depthwise_emit(clade_emit *e, const clade_query *q);
+/* ---- mma: bf16 on CPUs with AVX512-BF16, images in blocks of channels ---- */
+bool clade__weights_mma_units(const clade_query *q);
+const char *clade__weights_mma_accept(const clade_query *q);
+double clade__weights_mma_cost(const clade_query *q);
+size_t clade__weights_mma_workspace(const clade_query *q);
+clade_status clade__weights_mma_emit(clade_emit *e, const clade_query *q);
 /* ---- group: depthwise on GPUs, dense ---- */
 const char *clade__weights_depthwise_group_accept(const clade_query *q);
 double clade__weights_depthwise_group_cost(const clade_query *q);

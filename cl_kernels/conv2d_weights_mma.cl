@@ -1,0 +1,148 @@
+/* The derivative of a convolution by its weights, of bf16 by the vector units of CPUs that multiply words (dot_units.cl):
+ * images in blocks of 16 channels, of which a word holds one channel of two places beside each other.
+ *
+ * A work-item does a part of the images, some blocks of x's channels and some panels of y's. Of some images at a time, or
+ * some lines of one, it copies both to `space` as words: of y, line by line, pairs of places by the channels of a panel; of x
+ * those of a block, for each remainder by the step, and once more for taps that begin with the second place of a pair. A tile
+ * of sums, HIGH channels of x by a panel, then goes along all lines. What y has behind a line's end is zeros.
+ *
+ * dims and map are those of conv2d_weights.cl. taps: height and width of the window. plan: cuts of y's channels and of x's;
+ * images and lines at a time; words of `space` for each work-item, of which so many are for x; from row to row of a part of
+ * the sums, whose rows are channels and taps of x; parts. */
+#define PANEL   32
+#define BLOCK   16
+#define HIGH    8
+#define INTEGER 0
+#define SIGNED  0
+#define FLIP    0u
+#include "dot_units.cl"
+
+/* Places from `first` on, `mul` apart, in pairs of which the first one is `skip` later: zeros where the line has none. */
+APART static void FN(pairs)(const __global RAW *x, const int size, const int first, const int mul, const int skip,
+                            const int count, const int step, __global uint *to) {
+  for (int j = 0; j < count; j++, to += step) {
+    const int a = first + (2 * j + skip) * mul, b = a + mul;
+    uint16 word = (uint16)(0);
+    if (a >= 0 && a < size) word = convert_uint16(vload16(a, x));
+    if (b >= 0 && b < size) word |= convert_uint16(vload16(b, x)) << 16u;
+    vstore16(word, 0, to);
+  }
+}
+
+/* Of `lines` lines of each of some images: adds to the sums, or begins them. `next`: from channel to channel of x. */
+APART static void FN(sums)(const __global uint *x, const int x_image, const int x_line, const __global uint *y,
+                           const int y_image, const int y_line, const int images, const int lines, const int pairs,
+                           const bool first, const bool whole, const long next, __global float *out) {
+  SUMS sum[HIGH][2];
+#pragma unroll
+  for (int c = 0; c < HIGH; c++)
+#pragma unroll
+    for (int v = 0; v < 2; v++) sum[c][v] = (SUMS)(0);
+  for (int i = 0; i < images; i++)
+    for (int l = 0; l < lines; l++) {
+      const __global uint *a = x + (long)i * x_image + (long)l * x_line, *b = y + (long)i * y_image + (long)l * y_line;
+#pragma clang loop unroll(disable)
+      for (int j = 0; j < pairs; j++, a += BLOCK, b += PANEL) {
+        const uint16 low = vload16(0, b), high = vload16(1, b);
+#pragma unroll
+        for (int c = 0; c < HIGH; c++) {
+          const uint16 word = a[c];
+          DOT(sum[c][0], word, low);
+          DOT(sum[c][1], word, high);
+        }
+      }
+    }
+#pragma unroll
+  for (int c = 0; c < HIGH; c++, out += next)
+#pragma unroll
+    for (int v = 0; v < 2; v++) {
+      if (v && !whole) continue;
+      if (!first) sum[c][v] += vload16(v, out);
+      vstore16(sum[c][v], v, out);
+    }
+}
+
+#define ARGS                                                                                                           \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), ARG(uint, space), const index8_t dims,          \
+      const index8_t taps, const index8_t map, const index8_t plan
+BODY(conv2d_weights_mma_item)(const int item, ARGS) {
+  const int down = plan.s0, across = plan.s1, parts = plan.s7;
+  if (down == 0 || item >= parts * down * across) return;
+  const int2 mul = (int2)(map.s0, map.s4), add = (int2)(map.s1, map.s5), delta = (int2)(map.s2, map.s6);
+  const int2 size = (int2)(dims.s4, dims.s5), result = (int2)(dims.s6, dims.s7), window = (int2)(taps.s0, taps.s1);
+  const int2 reach = (window - 1) * delta;
+  const int all_blocks = (int)dims.s3 / BLOCK, rows = dims.s2, all_panels = (rows + PANEL - 1) / PANEL, count = window.x * window.y;
+  const int part = item / (down * across), own_down = item / across % down, own_across = item % across;
+  const int panel0 = all_panels * own_down / down, panel1 = all_panels * (own_down + 1) / down;
+  const int block0 = all_blocks * own_across / across, block1 = all_blocks * (own_across + 1) / across;
+  const int image0 = (int)((long)dims.s0 * part / parts), image1 = (int)((long)dims.s0 * (part + 1) / parts);
+  const int pairs = (result.y + 1) / 2, turns = window.y > 1 ? 2 : 1, held = pairs + reach.y / mul.y / 2;
+  const int x_line = mul.y * turns * held * BLOCK, y_line = pairs * PANEL, x_plane = size.x * size.y * BLOCK;
+  const int y_plane = result.x * result.y * BLOCK;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  USE(uint, space);
+  space += (long)item * plan.s4;
+  __global uint *y_space = space + plan.s5;
+  out += (long)part * dims.s3 * count * plan.s6;
+  bool first = true;
+  for (int image = image0; image < image1; image += plan.s2)
+    for (int line0 = 0; line0 < result.x; line0 += plan.s3, first = false) {
+      const int some = min((int)plan.s2, image1 - image), lines = min((int)plan.s3, result.x - line0);
+      const int low = clamp(line0 * mul.x + add.x, 0, size.x);
+      const int high = clamp((line0 + lines - 1) * mul.x + add.x + reach.x + 1, low, size.x);
+      const int x_block = (high - low) * x_line, x_image = x_block * (block1 - block0);
+      const int y_panel = lines * y_line, y_image = y_panel * (panel1 - panel0);
+      for (int i = 0; i < some; i++) {
+        for (int b = block0; b < block1; b++)
+          for (int l = low; l < high; l++)
+            for (int k = 0; k < mul.y * turns; k++)
+              FN(pairs)
+        ((const __global RAW *)x + ((long)(image + i) * all_blocks + b) * x_plane + l * size.y * BLOCK, size.y,
+         add.y + k / turns, mul.y, k % turns, held, BLOCK,
+         space + (i * x_image + (b - block0) * x_block + (l - low) * x_line + k * held * BLOCK));
+        for (int p = 2 * panel0; p < min(2 * panel1, rows / BLOCK); p++)
+          for (int l = 0; l < lines; l++)
+            FN(pairs)
+        ((const __global RAW *)y + ((long)(image + i) * (rows / BLOCK) + p) * y_plane + (line0 + l) * result.y * BLOCK,
+         result.y, 0, 1, 0, pairs, PANEL,
+         y_space + (i * y_image + (p / 2 - panel0) * y_panel + l * y_line + p % 2 * BLOCK));
+      }
+      for (int b = block0; b < block1; b++)
+        for (int t = 0; t < count; t++) {
+          const int shift = add.x + t / window.y * delta.x, move = t % window.y * delta.y, by = move / mul.y;
+          const int begin = max(shift < 0 ? (mul.x - 1 - shift) / mul.x : 0, line0);
+          const int end = min(size.x > shift ? (size.x - 1 - shift) / mul.x + 1 : 0, line0 + lines);
+          const int there = max(end - begin, 0), own = move % mul.y * turns + by % 2;
+          const __global uint *from = space + (b - block0) * x_block + (own * held + by / 2) * BLOCK +
+                                      (there ? (begin * mul.x + shift - low) * x_line : 0);
+          for (int p = panel0; p < panel1; p++)
+            for (int h = 0; h < BLOCK; h += HIGH)
+              FN(sums)
+          (from + h, x_image, mul.x * x_line, y_space + (p - panel0) * y_panel + (there ? begin - line0 : 0) * y_line, y_image,
+           y_line, some, there, pairs, first, (p + 1) * PANEL <= rows, (long)count * plan.s6,
+           out + ((long)(b * BLOCK + h) * count + t) * plan.s6 + p * PANEL);
+        }
+    }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_mma)(ARGS) {
+  FN(conv2d_weights_mma_item)
+  ((int)get_global_id(0), PASS(x), PASS(y), PASS(out), PASS(space), dims, taps, map, plan);
+}
+#undef ARGS
+#undef PANEL
+#undef BLOCK
+#undef HIGH
+#undef INTEGER
+#undef SIGNED
+#undef FLIP
+#undef RAW
+#undef QUAD
+#undef SUM
+#undef SUMS
+#undef VECTOR_NAME
+#undef SHIFT
+#undef DOT
+#undef DOT_ORDER

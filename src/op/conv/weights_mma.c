@@ -1,0 +1,108 @@
+/* The derivative of a convolution by its weights, of bf16 by the vector units of CPUs that multiply words: how the sum
+ * is cut, which follows from sizes alone, how the work is, and what it costs. */
+#include "op/conv/weights.h"
+
+enum {
+  BLOCK = 16,
+  PANEL = 32,
+  WORD = 4,
+  AT_ONCE = 512 << 10,
+  STEPS = 160,
+  MOST_PARTS = 8,
+  PARTS_BYTES = 4 << 20,
+  MOST_WINDOW = 128
+};
+
+typedef struct plan {
+  clade__weights p;
+  int64_t blocks, panels, parts, down, across; /* of the sum; cuts of y's channels and of x's */
+  int64_t images, lines, x_words, room;        /* at a time; words of x, and of both */
+  double copied;                               /* words of an image's x and y, of all channels */
+} plan;
+
+static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
+
+static plan plan_of(const clade_query *q) {
+  const clade__window *w = clade__conv_window(q->node);
+  plan c = {.p = clade__weights_of(q->node, true)};
+  const clade__weights *p = &c.p;
+  const int64_t pairs = parts_of(p->result[1], 2), reach = (p->kernel[1] - 1) * w->dilation[1];
+  const int64_t held = pairs + reach / w->stride[1] / 2;
+  const int64_t x_line = w->stride[1] * (p->kernel[1] > 1 ? 2 : 1) * held * BLOCK, y_line = pairs * PANEL;
+  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), few = CLADE_MAX(p->n, 1);
+  c.blocks = parts_of(p->inner, BLOCK);
+  c.panels = parts_of(p->rows, PANEL);
+  c.parts = 1;
+  while (2 * c.parts <= CLADE_MIN(few, MOST_PARTS) && 2 * c.parts * p->outputs * WORD <= PARTS_BYTES) c.parts *= 2;
+  const int64_t x = c.blocks * x_line * p->source[0], y = c.panels * y_line * p->result[0];
+  /* a panel of y and a block of x in the first cache while all taps go by, all that is copied in the second one */
+  const int64_t steps = CLADE_MAX(pairs * p->result[0], 1), bytes = CLADE_MAX((x + y) * WORD, 1);
+  c.images = CLADE_MAX(CLADE_MIN(CLADE_MIN(STEPS / steps, AT_ONCE / bytes), parts_of(few, c.parts)), 1);
+  c.lines = CLADE_MAX(p->result[0], 1);
+  if (c.images == 1)
+    c.lines = CLADE_MAX(CLADE_MIN(c.lines, CLADE_MIN(c.lines * STEPS / steps, c.lines * AT_ONCE / bytes)), 1);
+  c.down = CLADE_MIN(parts_of(2 * units, c.parts), c.panels);
+  c.across = CLADE_MIN(parts_of(2 * units, c.parts * c.down), c.blocks);
+  const int64_t high = CLADE_MIN((c.lines - 1) * w->stride[0] + (p->kernel[0] - 1) * w->dilation[0] + 1, p->source[0]);
+  c.x_words = c.images * parts_of(c.blocks, c.across) * high * x_line;
+  c.room = c.x_words + c.images * parts_of(c.panels, c.down) * c.lines * y_line;
+  c.copied = (double)(x * c.down + y * c.across);
+  return c;
+}
+
+bool clade__weights_mma_units(const clade_query *q) { return q->node->in[0].dtype == CLADE_BF16; }
+
+const char *clade__weights_mma_accept(const clade_query *q) {
+  const clade_unit_info *unit = &q->device->unit[CLADE_UNIT_AVX512_BF16];
+  const clade__weights p = clade__weights_of(q->node, true);
+  const char *reason = clade__conv_small(q);
+  if (q->node->in[0].dtype != CLADE_BF16) return "made for bf16";
+  if (!unit->used) return unit->reason ? unit->reason : "the device does not have the unit for this type";
+  if (reason) return reason;
+  if (p.groups != 1) return "made for one group";
+  if (p.inner % BLOCK || p.rows % BLOCK) return "made for whole blocks of channels";
+  if (p.kernel[0] * p.kernel[1] > MOST_WINDOW) return "made for windows of up to 128 places";
+  if (p.n * p.outputs * p.result[0] * p.result[1] < 1) return "made for what is not empty";
+  const plan c = plan_of(q);
+  return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
+}
+
+/* A step is sixteen products of words; sums are put away and fetched after each pass, copies are a word at a time. */
+double clade__weights_mma_cost(const clade_query *q) {
+  const plan c = plan_of(q);
+  const clade__weights *p = &c.p;
+  const double pairs = (double)(p->n * p->result[0]) * (double)parts_of(p->result[1], 2);
+  const double sums = (double)(c.blocks * 2 * c.panels) * (double)(p->kernel[0] * p->kernel[1]);
+  const double passes = (double)parts_of(p->n, c.images) * (double)parts_of(p->result[0], c.lines);
+  const double lines = (double)(p->n * p->result[0]) * 8;
+  double cycles = sums * (pairs * 16 / 2 * 1.25 + lines + passes * 40) + c.copied * (double)p->n * 0.3 + 4000;
+  cycles += clade__weights_join_cycles(p, 2) + 2 * (double)p->outputs;
+  return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+}
+
+static size_t words_at(const clade_query *q, const plan *c) {
+  return (clade__weights_scratch(q, c->parts, true) + 63) / 64 * 64;
+}
+
+size_t clade__weights_mma_workspace(const clade_query *q) {
+  const plan c = plan_of(q);
+  return words_at(q, &c) + (size_t)(c.parts * c.down * c.across * c.room) * WORD;
+}
+
+clade_status clade__weights_mma_emit(clade_emit *e, const clade_query *q) {
+  const plan c = plan_of(q);
+  const clade__weights *p = &c.p;
+  clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_mma", 0, c.parts, true);
+  clade_emit_define(s, "IMITATE", q->device->unit[CLADE_UNIT_AVX512_BF16].reason != NULL);
+  clade_emit_workspace(s, words_at(q, &c), WORD);
+  clade_emit_index8(
+      s, 8, (int64_t[]){p->n, p->groups, p->rows, p->inner, p->source[0], p->source[1], p->result[0], p->result[1]});
+  clade_emit_index8(s, 2, (int64_t[]){p->kernel[0], p->kernel[1]});
+  clade__emit_maps(s, clade__conv_window(q->node), clade__window_covers);
+  clade_emit_index8(s, 8,
+                    (int64_t[]){c.down, c.across, c.images, c.lines, c.room, c.x_words,
+                                clade__weights_pitch(q, c.parts, true), c.parts});
+  clade_emit_range(s, 1, &(size_t){(size_t)(c.parts * c.down * c.across)}, &(size_t){1});
+  clade__weights_join(e, q, c.parts, true, true);
+  return CLADE_OK;
+}
