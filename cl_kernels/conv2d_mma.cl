@@ -1,24 +1,24 @@
-/* Convolution of bytes and bf16 by the vector units of CPUs that multiply words (dot_units.cl): forward, and of bf16 to the
- * data. The result lies in blocks of 16 channels, and so does the image but for a first layer's (DENSE), whose words are put
- * together from planes. WORDS: of a block's place, or of a dense image's one.
+/* Convolution of bytes and bf16 by vector units that multiply words (dot_units.cl): forward, and for bf16 the derivative by
+ * the data. The result is in blocks of 16 channels. The image is too, except that of a first layer (DENSE), whose words are
+ * assembled from planes. WORDS: words per pixel and block, or per pixel of a dense image.
  *
- * Registers hold a tile: PIECES pieces, each of PIECE places of a line that follow each other, by a panel of channels. Places
- * of a piece are WORDS apart, so that one register and constants address them all. A step is a word of each place and two
- * vectors of weights.
+ * Micro-kernel: PIECES pieces of PIECE neighboring pixels each, by a panel of PANEL output channels. Pixels of a piece are
+ * WORDS words apart, so that one register plus constants addresses a whole piece. A step of the inner axis is one broadcast
+ * word per pixel and two vectors of weights.
  *
- * A work-item does strips: of an image, or of several, of a phase of places (those that have the same taps, where div is
- * above 1), some pieces by some panels. What a strip reads it copies to `space`, with zeros around, each block by itself; of each line every
- * mul-th place together, so that neighbors belong to neighbors whatever the step. Windows of one place read the image where
- * it lies (`bare`).
+ * A work-item processes strips: some pieces of an image, or of several whole images, by some panels, for one phase of the
+ * output pixels (pixels with the same taps, where div is above 1). The input of a strip is copied to `space` with zero
+ * padding, block by block; pixels of a line are grouped by their remainder modulo mul, so that neighbors stay neighbors for any
+ * stride. 1x1 windows read the image in place (`bare`).
  *
  * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts of the
- * panels, work-items, words of `space` for each, whether it is bare, images of a strip. */
+ * panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip. */
 #define PANEL  32
 #define PLACES (PIECE * PIECES)
 #define SIGNED 0
 #define FLIP   0u
 #include "dot_units.cl"
-/* An image of i8 is taken as u8, which is 128 more; so are the zeros around it. Sums begin with what that adds. */
+/* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums. */
 #define TURNED_natural 0
 #define TURNED_whole   0x80808080u
 #define TURNED_real    0
@@ -37,12 +37,12 @@
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (CLADE_PASTE(COMPUTE(T), 16))(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
-/* Of `many` places from column0 on, `step` apart, rows of a panel. */
+/* Rows of a panel at `many` pixels from column0 on, `step` apart. */
 #define OUT_ARGS                                                                                                  \
   __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,     \
       const index_t column0, const index_t step, const index_t many EPILOGUE_ARGS
 
-/* What a tile is written over, and what its epilogue reads. */
+/* Prefetches a tile's output and its epilogue's operands. */
 APART static void FN(ask)(OUT_ARGS) {
   EPILOGUE_USE
   for (index_t row = row0; row < row0 + rows; row += 16)
@@ -74,8 +74,8 @@ APART static void FN(finish)(const SUM *tile, OUT_ARGS) {
     }
 }
 
-/* Of each tap the words of all inner channels, `inner` of them, in blocks that lie `apart`. Of a window's taps lie weights
- * `w_tap` apart. */
+/* Computes a tile from `start`. For each tap: `inner` words of input channels, in blocks `apart` words from each other; weights
+ * of neighboring taps are `w_tap` words apart. */
 APART static void FN(tile)(const __global uint *w, const int w_tap, const __global uint *x, const int *at, const long apart,
                            const int taps, const int *tap, const int *skip, const int inner, const SUM *start, SUM *tile) {
   SUMS sum[PLACES][2];
@@ -111,7 +111,7 @@ APART static void FN(tile)(const __global uint *w, const int w_tap, const __glob
     for (int v = 0; v < 2; v++) vstore16(sum[p][v], p * 2 + v, tile);
 }
 
-/* What sums begin with: less what 128 more in each byte of x adds to them. */
+/* Initial sums: minus what the flipped sign bit of x adds to them. */
 APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {
   SUMS less[2] = {(SUMS)(0), (SUMS)(0)};
 #if INTEGER
@@ -124,7 +124,7 @@ APART static void FN(begin)(const __global uint *w, const int words, SUM *start)
 }
 
 #if DENSE
-/* A word of some planes' elements. */
+/* One word of up to QUAD planes at the same pixel. */
 static inline uint FN(word)(const __global RAW *x, const int plane, const int channels) {
   uint word = 0;
   for (int j = 0; j < QUAD; j++) word |= j < channels ? (uint)x[j * plane] << SHIFT * j : 0u;
@@ -132,8 +132,8 @@ static inline uint FN(word)(const __global RAW *x, const int plane, const int ch
 }
 #endif
 
-/* One line of the source, from column `low` on and for each remainder by `mul` half as long a part: of a block, or of all
- * channels of a dense image. `in`: it has that line. */
+/* Copies one source line from column `low` on, as `mul` parts of half_line pixels, one for each remainder of the column modulo
+ * `mul`: of one block, or of all channels of a dense image. `in`: the image has that line. */
 APART static void FN(copy_line)(const __global RAW *x, const int plane, const int channels, const int size, const bool in,
                                 const int low, const int mul, const int half_line, __global uint *to) {
   for (int part = 0; part < mul; part++, to += half_line * WORDS) {
@@ -219,19 +219,19 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
     for (int p = panel0; p < panel1; p++) {
       const int w_tap = inner * PANEL, row0 = p * PANEL, there = min(PANEL, rows - row0);
       const __global uint *weights = (const __global uint *)w + (long)p * taps.s0 * taps.s1 * w_tap;
-      int image = 0, line = line0, column = piece0 - line0 * across; /* of the next piece, in pieces */
+      int image = 0, line = line0, column = piece0 - line0 * across; /* position of the next piece */
       FN(begin)(weights, taps.s0 * taps.s1 * inner, start);
       for (int i = 0; i < all; i += PIECES) {
         int at[PIECES], goal[PIECES], behind[PIECES], many[PIECES], batch[PIECES];
         for (int k = 0; k < PIECES; k++) {
-          const int left = column * PIECE, begin = max(min(left, grid.y - PIECE), 0); /* the last one ends with the line */
+          const int left = column * PIECE, begin = max(min(left, grid.y - PIECE), 0); /* the last piece ends with the line */
           at[k] = (int)(image * next) + ((line - (bare ? 0 : line0)) * mul.x * pitch + begin) * WORDS;
           behind[k] = left - begin;
           many[k] = i + k < all ? min(grid.y - left, PIECE) : 0;
           goal[k] = (first.x + line * div.x) * result.y + first.y + left * div.y;
           batch[k] = batch0 + image;
           FN(ask)(y + batch[k] * y_s.s5, y_s, batch[k], row0, there, goal[k], div.y, many[k] EPILOGUE_PASS);
-          if (i + k + 1 >= all) continue; /* behind the last piece it again, of which nothing is stored */
+          if (i + k + 1 >= all) continue; /* past the end: repeat the last piece and store nothing */
           column++;
           if (column < across && line * across + column < piece1) continue;
           column = 0;

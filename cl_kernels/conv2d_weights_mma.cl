@@ -1,14 +1,15 @@
-/* The derivative of a convolution by its weights, of bf16 by the vector units of CPUs that multiply words (dot_units.cl):
- * images in blocks of 16 channels, of which a word holds one channel of two places beside each other.
+/* The derivative of a convolution by its weights, in bf16, by vector units that multiply words (dot_units.cl). Images are in
+ * blocks of 16 channels; a word holds one channel of two horizontally neighboring pixels.
  *
- * A work-item does a part of the images, some blocks of x's channels and some panels of y's. Of some images at a time, or
- * some lines of one, it copies both to `space` as words: of y, line by line, pairs of places by the channels of a panel; of x
- * those of a block, for each remainder by the step, and once more for taps that begin with the second place of a pair. A tile
- * of sums, HIGH channels of x by a panel, then goes along all lines. What y has behind a line's end is zeros.
+ * A work-item processes a part of the images, some blocks of x's channels and some panels of y's. For some images, or some
+ * lines of one image, at a time it copies both operands to `space` as words: y as pixel pairs by the channels of a panel; x as
+ * pixel pairs by the channels of a block, separately for each remainder of the column modulo the stride, and a second time
+ * shifted by one pixel for taps at odd offsets. A tile of sums, HIGH channels of x by a panel, then walks along all lines. Lines
+ * of y with an odd number of pixels end with a zero.
  *
  * dims and map are those of conv2d_weights.cl. taps: height and width of the window. plan: cuts of y's channels and of x's;
- * images and lines at a time; words of `space` for each work-item, of which so many are for x; from row to row of a part of
- * the sums, whose rows are channels and taps of x; parts. */
+ * images and lines at a time; words of `space` per work-item, and how many of them are for x; the row pitch of a part of the
+ * sums, whose rows are (channel of x, tap); parts. */
 #define PANEL   32
 #define BLOCK   16
 #define HIGH    8
@@ -17,7 +18,7 @@
 #define FLIP    0u
 #include "dot_units.cl"
 
-/* Places from `first` on, `mul` apart, in pairs of which the first one is `skip` later: zeros where the line has none. */
+/* `count` pixel pairs of a line as words: pixels first + (2 j + skip) mul and the next one; zeros outside of the line. */
 APART static void FN(pairs)(const __global RAW *x, const int size, const int first, const int mul, const int skip,
                             const int count, const int step, __global uint *to) {
   for (int j = 0; j < count; j++, to += step) {
@@ -29,7 +30,7 @@ APART static void FN(pairs)(const __global RAW *x, const int size, const int fir
   }
 }
 
-/* Of `lines` lines of each of some images: adds to the sums, or begins them. `next`: from channel to channel of x. */
+/* Accumulates a tile over `lines` lines of each image; `first`: overwrites `out`. `next`: distance between channels of x. */
 APART static void FN(sums)(const __global uint *x, const int x_image, const int x_line, const __global uint *y,
                            const int y_image, const int y_line, const int images, const int lines, const int pairs,
                            const bool first, const bool whole, const long next, __global float *out) {

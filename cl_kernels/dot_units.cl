@@ -1,8 +1,9 @@
-/* Included by what multiplies words by CPUs' vector units (gemm_mma.cl, conv2d_mma.cl): a word holds four bytes, or two bf16
- * (QUAD elements). DOT(sum, a, b) adds to each of sixteen sums the products of a word of a and one of b.
+/* Multiply-adds of 32-bit words by CPUs' vector units, included by gemm_mma.cl, conv2d_mma.cl and conv2d_weights_mma.cl. A
+ * word holds QUAD elements: four bytes or two bf16. DOT(sum, a, b) adds the products of a word of a with a word of b to each
+ * of 16 sums.
  *
- * The file that includes it has defined INTEGER; IMITATE: plain C instead of the unit's instructions, for tests; SIGNED and
- * FLIP: of bytes a is i8 and b is u8, which a FLIP made so; else a is u8 and b is i8. */
+ * The including file defines INTEGER; IMITATE (plain C instead of the unit's instructions, for tests); SIGNED and FLIP: with
+ * both set, a is i8 and b is u8 (i8 with its sign bit flipped); with neither, a is u8 and b is i8. */
 #if INTEGER
 #define RAW         uchar
 #define QUAD        4

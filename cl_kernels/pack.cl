@@ -133,9 +133,9 @@ KERNEL(pack_forward_panels)(ARGS) {
 #endif
 
 #ifdef WANT_pack_forward_words
-/* sizes: the blocked axis, the other one, places of a window, the distances between neighbors along these two axes, lanes
- * of a block, how many of the other axis stand next to one another, and bytes of an element. A work-item writes a step of
- * the other axis, of all places. */
+/* Weights of windows with interleaved inner channels. sizes: extents of the blocked axis, of the other one and of the window;
+ * strides of the two axes; the block; the interleave; bytes of an element. A work-item writes `interleave` inner channels of a
+ * block for all taps. */
 #define ARGS ARG(const uchar, x), ARG(uchar, y), const index8_t sizes
 BODY(pack_forward_words_item)(const long item, ARGS) {
   const index_t axis = sizes.s0, other = sizes.s1, window = sizes.s2, block = sizes.s5, quad = sizes.s6, bytes = sizes.s7;

@@ -95,7 +95,8 @@ enum { CLADE_PANELS = 1, CLADE_SPECTRUM = 16 };
  *
  * Panels (`tile` is CLADE_PANELS): a matrix of the last two axes is stored block after block. A block holds everything
  * along the other axis, of which `interleave` elements are adjacent; padding is zero. Convolution weights (four axes)
- * are blocked along axis 1; a block holds axis 0, then the kernel window. */
+ * are blocked along axis 1; a block holds axis 0, then the kernel window. With `interleave` > 1 they are blocked along
+ * axis 0 or 1; a block holds the kernel window, then the other axis. */
 typedef struct clade_layout {
   int16_t axis;        /* the blocked axis */
   uint16_t block;      /* elements per block; 0: dense */

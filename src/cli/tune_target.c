@@ -43,6 +43,8 @@ int tune_check(tune_job *job, int n, char **words) {
       job->bench.what = words[i];
       wrong = bench_check(&job->bench, &work);
       if (!wrong && !strcmp(words[i], "gemm")) wrong = check_product(job);
+      if (!wrong && !strcmp(words[i], "conv") && !clade__is_float(job->bench.dtype))
+        wrong = cli_wrong(&job->args, "--dtype %s: of conv floats alone are tuned", clade_dtype_name(job->bench.dtype));
     } else if (model_by_name(words[i])) {
       wrong = check_model(job);
     } else if (product_of(words[i], &shape)) {

@@ -149,7 +149,7 @@ static double panels_cost(const clade_query *q) {
   return clade__cost(q->device, ALONE * bytes, 0, 1);
 }
 
-/* Of weights of windows whose inner channels are interleaved: block after block, of each the places of the window. */
+/* Weights of windows with interleaved inner channels: for each block and tap, all inner channels. */
 static clade_status words_emit(clade_emit *e, const clade_query *q) {
   const clade_type *t = &q->node->out[0];
   const clade_shape *s = &t->shape;

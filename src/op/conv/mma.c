@@ -1,6 +1,5 @@
-/* conv2d of bytes and bf16, and conv2d_data of bf16, by the vector units of CPUs that multiply words: images in blocks
- * of channels, or dense for a first layer. Here are the layouts, how the work is cut up, what it costs, and the gate.
- */
+/* conv2d of bytes and bf16, and conv2d_data of bf16, by CPUs' vector units (VNNI, AVX512-BF16), on images in blocks of
+ * channels or, for a first layer, dense ones: layouts, division of the work, cost, and the gate. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
@@ -11,9 +10,9 @@ enum { LANES = 16, PANEL = 32, WORD = 4, MOST_TAPS = 128, MOST_PARTS = 8, MOST_I
 typedef struct plan {
   clade__gather g;
   int quad;                     /* elements of a word */
-  int64_t words, blocks, inner; /* of a block's place, or of a dense image's one; of a place */
-  int piece, pieces;            /* places of a piece, pieces of a tile */
-  int64_t grid[2], phases;      /* places of the largest phase */
+  int64_t words, blocks, inner; /* per pixel: of a block, or of a dense image; of all channels */
+  int piece, pieces;            /* pixels of a piece, pieces of a tile */
+  int64_t grid[2], phases;      /* output pixels of the largest phase */
   int64_t across, panels;       /* pieces of a line */
   int64_t strip, cuts, downs;   /* pieces of an image in a strip; strips of a phase; parts of the panels */
   int64_t images;               /* of a strip */
@@ -26,7 +25,7 @@ static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
 bool clade__gather_mma_units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
 
 /* ---- pieces ---- */
-/* Those that leave the fewest of a tile's places empty. */
+/* Chooses the shape of a tile that wastes the fewest pixels. */
 static void settle_pieces(plan *p) {
   static const struct {
     int piece, pieces;
@@ -46,7 +45,7 @@ static void settle_pieces(plan *p) {
 /* ---- strips ---- */
 static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
 
-/* Lines and columns of the source that so many lines of pieces read. */
+/* Source lines (axis 0) or columns (axis 1) that so many output pixels read. */
 static int64_t held(const clade_query *q, const plan *p, int axis, int64_t places) {
   const clade__map_1d m = p->g.map(clade__conv_window(q->node), axis);
   const int64_t reach = (p->g.kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta) / m.div;
@@ -57,8 +56,8 @@ static int64_t room(const clade_query *q, const plan *p, int64_t lines) {
   return p->bare ? 0 : p->blocks * p->words * held(q, p, 0, lines) * held(q, p, 1, p->grid[1]);
 }
 
-/* Of a core that begins two vector operations in each: a product of words is one, or on some cores two where they are
- * bf16. Panels of weights come from the second cache, where it holds them, once for each tile. */
+/* Cycles of a strip on a core that issues two vector operations per cycle. Weights of a panel are read once per strip
+ * if the second cache holds the panels of the strip, which then serves each tile. */
 static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels, int64_t images) {
   const double taps = (double)(p->g.kernel[0] * p->g.kernel[1]) / (double)p->phases, steps = taps * (double)p->inner;
   const double tiles = (double)parts(pieces * images, p->pieces), places = p->piece * p->pieces;
@@ -85,7 +84,7 @@ static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t dow
 
 static void settle_strips(const clade_query *q, plan *p) {
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = p->grid[0] * p->across;
-  const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->grid[0]; /* what is not cut */
+  const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->grid[0]; /* smallest units of a strip */
   const int64_t each = p->bare ? 4 * p->pieces : p->across;
   p->cycles = INFINITY;
   p->strip = p->images = p->downs = 1;
@@ -172,7 +171,7 @@ clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define_text(s, "TB", clade_dtype_name(n->in[1].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   clade_emit_define(s, "INTEGER", bytes(n));
-  clade_emit_define(s, "IMITATE", unit->reason != NULL); /* used, although it is not there */
+  clade_emit_define(s, "IMITATE", unit->reason != NULL); /* a missing unit is used in tests only */
   clade_emit_define(s, "DENSE", !n->in[0].layout.block);
   clade_emit_define(s, "WORDS", (int)p.words);
   clade_emit_define(s, "PIECE", p.piece);

@@ -1,5 +1,5 @@
-/* The derivative of a convolution by its weights, of bf16 by the vector units of CPUs that multiply words: how the sum
- * is cut, which follows from sizes alone, how the work is, and what it costs. */
+/* conv2d_weights of bf16 by CPUs' vector units (AVX512-BF16): partition of the sum, which depends only on the sizes,
+ * division of the work, and cost. */
 #include "op/conv/weights.h"
 
 enum {
@@ -15,9 +15,9 @@ enum {
 
 typedef struct plan {
   clade__weights p;
-  int64_t blocks, panels, parts, down, across; /* of the sum; cuts of y's channels and of x's */
-  int64_t images, lines, x_words, room;        /* at a time; words of x, and of both */
-  double copied;                               /* words of an image's x and y, of all channels */
+  int64_t blocks, panels, parts, down, across; /* parts of the sum; cuts of y's and x's channels */
+  int64_t images, lines, x_words, room;        /* per pass; words of x, and of both, per work-item */
+  double copied;                               /* words copied per image, by all work-items */
 } plan;
 
 static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
@@ -35,7 +35,7 @@ static plan plan_of(const clade_query *q) {
   c.parts = 1;
   while (2 * c.parts <= CLADE_MIN(few, MOST_PARTS) && 2 * c.parts * p->outputs * WORD <= PARTS_BYTES) c.parts *= 2;
   const int64_t x = c.blocks * x_line * p->source[0], y = c.panels * y_line * p->result[0];
-  /* a panel of y and a block of x in the first cache while all taps go by, all that is copied in the second one */
+  /* A pass keeps a panel of y and a block of x in the first cache for all taps, and all copies in the second one. */
   const int64_t steps = CLADE_MAX(pairs * p->result[0], 1), bytes = CLADE_MAX((x + y) * WORD, 1);
   c.images = CLADE_MAX(CLADE_MIN(CLADE_MIN(STEPS / steps, AT_ONCE / bytes), parts_of(few, c.parts)), 1);
   c.lines = CLADE_MAX(p->result[0], 1);
@@ -67,7 +67,7 @@ const char *clade__weights_mma_accept(const clade_query *q) {
   return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
 }
 
-/* A step is sixteen products of words; sums are put away and fetched after each pass, copies are a word at a time. */
+/* A step of a tile is 16 multiply-adds of words. Each pass loads and stores the sums. */
 double clade__weights_mma_cost(const clade_query *q) {
   const plan c = plan_of(q);
   const clade__weights *p = &c.p;
