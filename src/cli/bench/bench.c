@@ -17,9 +17,8 @@ static const cli_option options[] = {
                "(f32 times these); model: also i8, quantized (f32)"},
     [PASS] = {"pass", "NAME", "conv: fwd, bwd-data or bwd-weights; model: train or infer (all)"},
     [BATCH] = {"batch", "N", "images of conv (1) and model (as in its set)"},
-    [PEERS] =
-        {"peers", NULL,
-         "also measure installed libraries, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
+    [PEERS] = {"peers", NULL,
+               "also measure installed libraries, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
     [PEER] = {"peer", "NAME",
               "only this library: openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc, onnxruntime, or for "
               "models clade_f32"},
