@@ -95,7 +95,7 @@ fail:
   return status;
 }
 
-/* Ranges from a --qat training need no samples, unless --calibration asks for some. */
+/* Ranges from a --qat training need no samples, unless --calibrate asks for some. */
 static clade_status find_ranges(quantize_job *job) {
   if (!job->trained) return quantize_calibrate(job);
   quantize_side side = {0};

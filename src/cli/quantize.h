@@ -19,7 +19,7 @@ typedef struct quantize_job { /* also describes the run that `clade train --qat`
   clade_calibration calibration;
   int64_t samples, batch, seed;
   double budget;       /* allowed loss in percentage points; negative: no budget */
-  bool calibrates;     /* --calibration is given */
+  bool calibrates;     /* --calibrate is given */
   clade_dtype weights; /* of linear layers, if only these are quantized; unset: all layers, to 8 bits */
   /* from the checkpoint */
   clade_checkpoint *checkpoint;

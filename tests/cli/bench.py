@@ -40,10 +40,10 @@ class Bench(unittest.TestCase):
         for args, word in [([], "what"), (["zork"], "zork"), (["gemm", "more"], "more"),
                            (["gemm", "--set", "vgg16"], "vgg16"), (["conv", "--set", "squares"], "squares"),
                            (["gemm", "--pass", "fwd"], "--pass"), (["conv", "--pass", "up"], "up"),
-                           (["gemm", "--dtype", "f8"], "f8"), (["conv", "--dtype", "i8"], "i8"), (["gemm", "--rounds", "0"], "--rounds"),
+                           (["gemm", "--dtype", "f8"], "f8"), (["conv", "--dtype", "q8_0"], "q8_0"), (["gemm", "--rounds", "0"], "--rounds"),
                            (["gemm", "--chain", "0"], "--chain"), (["conv", "--batch", "-1"], "--batch"),
                            (["gemm", "--batch", "2"], "--batch"), (["op", "--chain", "2"], "--chain"),
-                           (["model", "--dtype", "i8"], "--dtype"), (["model", "--peer", "openblas"], "openblas"),
+                           (["model", "--dtype", "q8_0"], "--dtype"), (["model", "--peer", "openblas"], "openblas"),
                            (["gemm", "--csv", "--json"], "--csv"), (["gemm", "--peer", "zork"], "zork"),
                            (["all", "--set", "small"], "--set"), (["model", "--pass", "fwd"], "fwd"), (["gemm", "--set", "small", "--shapes", shapes], "one")]:
             done = run("bench", *args)
