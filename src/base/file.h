@@ -37,6 +37,8 @@ clade_status clade__file_read_judged(const char *path, uint64_t cap, clade__file
 /* Also creates missing parents. An existing directory is no error. */
 clade_status clade__directory_make(const char *path, unsigned mode);
 clade_status clade__directory_sync(const char *path);
+/* PoCL's cache directory, by PoCL's own rule (pocl_cache.c); by clade__free. NOT_FOUND: no directory of the user. */
+clade_status clade__pocl_cache(char **path);
 
 /* A temporary file, ".clade-PROCESS-NUMBER.tmp", beside the path that it will replace (draft.c). */
 typedef struct clade__draft {

@@ -190,8 +190,6 @@ size_t clade__poclbin_trim(unsigned char *data);
 /* Prepares a checked poclbin for PoCL: trims it, assigns a directory of its own in PoCL's cache, and writes its
  * files there (poclbin_cache.c). */
 clade_status clade__poclbin_unpack(const char *where, unsigned char *data, size_t *bytes);
-/* PoCL's cache directory, by PoCL's own rule; by clade__free. NOT_FOUND: no directory of the user. */
-clade_status clade__pocl_cache(char **path);
 /* Checks the binary by its format, and that its declarations match the manifest. */
 clade_status clade__container_check(const clade__bundle *bundle, clade__arena *arena);
 

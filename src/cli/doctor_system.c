@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "bundle/bundle.h"
+#include "base/file.h"
 #include "program/cache.h"
 
 enum { PATH_BYTES = 4096, VENDOR_SECONDS = 60, FREE_BYTES = 4 << 20 };

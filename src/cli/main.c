@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     return CLI_DONE;
   }
   if (!strcmp(name, "--version")) {
-    printf("clade %s\n", clade_version());
+    printf("clade %s%s%s\n", clade_version(), *CLADE_CLI_BUILT ? ", built with " : "", CLADE_CLI_BUILT);
     return CLI_DONE;
   }
   cli_emulated(getenv("CLADE_DEVICE"));

@@ -176,29 +176,11 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic: a kernel of a bundle ---- */
-static const char *systolic_accept(const clade_query *q) {
-  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes elements of f32";
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  extent x = extent_of(q);
-  clade_kernel_step *s = clade_emit_kernel(e, "arg_max");
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, x.outer);
-  clade_emit_index(s, x.n);
-  clade_emit_index(s, x.inner);
-  clade__systolic_launch(s);
-  return CLADE_OK;
-}
-
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
                .emit = group_emit, .file = "arg_max_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
-               .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "arg_max"),
+    CLADE__SYSTOLIC(arg_max) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

@@ -195,39 +195,12 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return group_scale(e, q);
 }
 
-/* ---- systolic: a kernel of a bundle, three passes over all elements ---- */
-static const char *systolic_accept(const clade_query *q) {
-  return ((const attrs *)q->node->attrs)->epilogue.n_insn ? "its kernel computes no epilogue"
-                                                          : clade__systolic_floats(q);
-}
-
-static double systolic_cost(const clade_query *q) {
-  clade__channels c = clade__channels_of(&q->node->in[X]);
-  return clade__systolic_cost(q, 3.0 * (double)c.channels * (double)c.count);
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  const attrs *a = q->node->attrs;
-  clade__channels c = clade__channels_of(&q->node->in[X]);
-  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm");
-  for (int i = X; i <= RUNNING_VAR; i++) clade_emit_in(s, i);
-  for (int i = Y; i <= NEXT_VAR; i++) clade_emit_out(s, i);
-  clade_emit_index(s, c.samples);
-  clade_emit_index(s, c.channels);
-  clade_emit_index(s, c.inner);
-  clade_emit_f32(s, a->eps);
-  clade_emit_f32(s, a->momentum);
-  clade__systolic_launch(s);
-  return CLADE_OK;
-}
-
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = clade__channels_blocked, .layouts = layouts,
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = clade__columns_cost, .workspace = clade__columns_workspace,
                .emit = group_emit, .file = "batch_norm_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
-               .emit = systolic_emit, .bundled = "batch_norm"),
+    CLADE__SYSTOLIC(batch_norm) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
     NULL,

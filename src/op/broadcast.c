@@ -6,6 +6,7 @@
 #include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
+#include "op/reduce.h"
 #include "op/systolic.h"
 #include "op/view.h"
 
@@ -103,15 +104,11 @@ bool clade__broadcast_view(const clade_node *n, clade__view *v) {
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
-/* The result's axes, merged where possible, and the strides of x along them. */
-typedef struct walk {
-  int rank;
-  int64_t dim[CLADE_MAX_RANK], stride[CLADE_MAX_RANK], total, repeats; /* repeats: the divisor */
-} walk;
-static walk walk_of(const clade_node *n) {
+typedef clade__repeats walk;
+walk clade__broadcast_repeats(const clade_node *n) {
   const clade_shape *from = &n->in[0].shape, *to = &n->out[0].shape;
-  walk w = {.total = clade__product(to, 0, to->rank), .repeats = 1};
-  if (((const attrs *)n->attrs)->mean && w.total) w.repeats = w.total / clade__product(from, 0, from->rank);
+  walk w = {.total = clade__product(to, 0, to->rank), .divisor = 1};
+  if (((const attrs *)n->attrs)->mean && w.total) w.divisor = w.total / clade__product(from, 0, from->rank);
   memcpy(w.dim, to->dim, sizeof w.dim);
   clade__broadcast_strides(from, to, w.stride);
   w.rank = clade__collapse(to->rank, w.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&w.stride});
@@ -120,12 +117,12 @@ static walk walk_of(const clade_node *n) {
 
 static const char *kernel_type(const clade_query *q, const walk *w) {
   const clade_dtype dtype = q->node->out[0].dtype;
-  return w->repeats != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype);
+  return w->divisor != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  walk w = walk_of(q->node);
-  clade__emit_strided(e, q, kernel_type(q, &w), w.repeats, w.rank, w.dim, w.stride);
+  walk w = clade__broadcast_repeats(q->node);
+  clade__emit_strided(e, q, kernel_type(q, &w), w.divisor, w.rank, w.dim, w.stride);
   return CLADE_OK;
 }
 
@@ -133,46 +130,14 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
-  walk w = walk_of(q->node);
-  clade__emit_strided_fours(e, kernel_type(q, &w), w.repeats, w.rank, w.dim, w.stride);
-  return CLADE_OK;
-}
-
-/* ---- systolic: the bundle's reduce kernel, with one element per sum ---- */
-enum { KEPT = 4 };
-
-static const char *systolic_accept(const clade_query *q) {
-  const char *reason = clade__systolic_floats(q);
-  return reason ? reason : walk_of(q->node).rank > KEPT ? "its kernel keeps four axes" : NULL;
-}
-
-static double systolic_cost(const clade_query *q) {
-  return clade__systolic_cost(q, 32.0 * (double)walk_of(q->node).total); /* cycles to clear and combine a sum */
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  walk w = walk_of(q->node);
-  int64_t size[2 * KEPT] = {1, 1, 1, 1, 1, 1, 1, 1}, stride[2 * KEPT] = {0};
-  for (int i = 0; i < w.rank; i++) {
-    size[KEPT - w.rank + i] = w.dim[i];
-    stride[KEPT - w.rank + i] = w.stride[i];
-  }
-  clade_kernel_step *s = clade_emit_kernel(e, "reduce");
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, w.total);
-  clade_emit_index8(s, 2 * KEPT, size);
-  clade_emit_index8(s, 2 * KEPT, stride);
-  clade_emit_i32(s, 0);
-  clade_emit_f32(s, (float)w.repeats);
-  clade__systolic_launch(s);
+  walk w = clade__broadcast_repeats(q->node);
+  clade__emit_strided_fours(e, kernel_type(q, &w), w.divisor, w.rank, w.dim, w.stride);
   return CLADE_OK;
 }
 
 static const clade_impl *const impls[] = {
     CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = cost, .emit = group_emit, .file = "broadcast_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
-               .emit = systolic_emit, .bundled = "reduce"),
+    CLADE__SYSTOLIC(broadcast) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),
     NULL,
 };

@@ -191,7 +191,7 @@ static const clade_impl *const impls[] = {
     CLADE__PRODUCT_SIMT(gather),
     CLADE_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = clade__conv_clblast_accept,
                .emit = clade__conv_clblast_emit),
-    CLADE__SYSTOLIC_GATHER,
+    CLADE__SYSTOLIC(gather) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__gather_ref_accept,
                .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit),
     NULL,

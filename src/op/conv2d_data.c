@@ -59,7 +59,7 @@ static const clade_impl *const impls[] = {
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),
-    CLADE__SYSTOLIC_GATHER,
+    CLADE__SYSTOLIC(gather) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__gather_ref_accept,
                .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit),
     NULL,

@@ -196,8 +196,7 @@ static const clade_impl *const impls[] = {
     CLADE__PRODUCT_WARPGROUP(weights),
     CLADE__PRODUCT_WARP(weights),
     CLADE__PRODUCT_SIMT(weights),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_weights_accept,
-               .cost = clade__systolic_weights_cost, .emit = clade__systolic_weights_emit, .bundled = "array_f32"),
+    CLADE__SYSTOLIC(weights) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost,
                .workspace = ref_workspace, .emit = ref_emit),
     NULL,

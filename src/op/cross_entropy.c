@@ -190,36 +190,10 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic: a kernel of a bundle ---- */
-static const char *systolic_accept(const clade_query *q) {
-  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
-}
-
-static double systolic_cost(const clade_query *q) {
-  return clade__systolic_cost(q, 3.0 * (double)rows_of(q) * (double)classes(q));
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  const clade__cross_entropy_attrs *a = q->node->attrs;
-  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy");
-  for (int i = 0; i < 2; i++) clade_emit_in(s, i);
-  for (int i = 0; i < 3; i++) clade_emit_out(s, i);
-  clade_emit_i32(s, 1);
-  clade_emit_index(s, rows_of(q));
-  clade_emit_index(s, classes(q));
-  clade_emit_f32(s, a->smoothing);
-  clade_emit_i32(s, a->ignore);
-  clade_emit_i32(s, a->ignore_index);
-  clade_emit_i32(s, !a->per_sample);
-  clade__systolic_launch(s);
-  return CLADE_OK;
-}
-
 static const clade_impl *const impls[] = {
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
                .emit = group_emit, .file = "cross_entropy_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
-               .emit = systolic_emit, .bundled = "cross_entropy"),
+    CLADE__SYSTOLIC(cross_entropy) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
                .emit = emit),
     NULL,

@@ -426,10 +426,8 @@ static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit,
                .any_layout = true),
     CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = vec_cost, .emit = group_emit),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_accept,
-               .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_emit, .bundled = "eltwise"),
-    CLADE_IMPL(.name = "systolic_i64", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_i64_accept,
-               .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_i64_emit, .bundled = "eltwise_i64"),
+    CLADE__SYSTOLIC(eltwise)     /* with its comma */
+    CLADE__SYSTOLIC(eltwise_i64) /* with its comma */
     CLADE_IMPL(.name = "blocks", .family = CLADE_FAMILY_REF, .accept = blocks_accept, .cost = ref_cost,
                .emit = blocks_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit,

@@ -20,6 +20,15 @@ clade_val clade__pool_build(clade_graph *g, const clade_op *op, const clade_pool
 clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool_attrs *like, int n_in,
                            const clade_val *in, const clade_shape *shape);
 
+/* Operands of a node of any of the four ops. */
+typedef struct clade__pool_task {
+  clade_shape x, y; /* images; results of their windows */
+  const clade__window *w;
+  bool max, back;          /* back: a derivative */
+  int64_t planes, divisor; /* divisor 0: a mean divides by the window's pixels inside the image */
+} clade__pool_task;
+clade__pool_task clade__pool_task_of(const clade_query *q);
+
 /* infer of the forward ops, and the implementations of all four ops. The first implementation belongs to
  * max_pool2d_grad alone; the tables of the other ops begin after it. */
 clade_status clade__pool_infer(clade_node *n);

@@ -15,14 +15,8 @@ enum { TRIPLES = 2048 }; /* windows per row, a multiple of 16 */
 /* Pixels (of sixteen channels each) in a tile of a blocked gradient, and its maximum height. */
 enum { BOX = 512, BOX_ROWS = 8 };
 
-typedef struct task {
-  clade_shape x, y;
-  const clade__window *w;
-  bool max, back;
-  int64_t planes, divisor;
-} task;
-
-static task task_of(const clade_query *q) {
+typedef clade__pool_task task;
+task clade__pool_task_of(const clade_query *q) {
   const clade_node *n = q->node;
   bool max = n->op == &clade__op_max_pool2d || n->op == &clade__op_max_pool2d_grad;
   bool back = n->op == &clade__op_max_pool2d_grad || n->op == &clade__op_avg_pool2d_grad;
@@ -54,17 +48,17 @@ static double elements(const clade_query *q) { return (double)clade__product(&q-
 
 /* ---- ref ---- */
 static const char *ref_accept(const clade_query *q) { /* gradient: per covering window, a search of that window */
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   return clade__cut_short(q->device, t.max && t.back ? taps(&t) * taps(&t) : taps(&t));
 }
 
 static double ref_cost(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   return clade__cost(q->device, 8 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.02);
 }
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   const char *kernel = !t.back ? "pool2d_forward_ref" : t.max ? "max_pool2d_backward_ref" : "avg_pool2d_backward_ref";
   const clade_shape *to = &q->node->out[0].shape;
   clade_kernel_step *s = begin(e, q, &t, kernel);
@@ -113,18 +107,18 @@ static plan plan_of(const clade_query *q, const task *t) {
 }
 
 static const char *vec_accept(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   if (t.w->dilation[0] > 1 || t.w->dilation[1] > 1) return "the window is dilated";
   return tile_of(&t) < 8 ? "the window is too large for a work-item's memory" : NULL;
 }
 
 static double vec_cost(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   return clade__cost(q->device, 8 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.2);
 }
 
 static clade_status vec_emit(clade_emit *e, const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   plan p = plan_of(q, &t);
   clade_kernel_step *s = begin(e, q, &t, t.back ? "pool2d_backward_vec" : "pool2d_forward_vec");
   clade_emit_define(s, "MAX", t.max);
@@ -146,7 +140,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- triples ---- */
 static const char *triples_accept(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   bool fits = t.max && t.back;
   for (int i = 0; i < 2; i++) fits = fits && t.w->kernel[i] == 3 && t.w->stride[i] == 2 && t.w->dilation[i] == 1;
   for (int i = 0; i < 4; i++) fits = fits && t.w->pad[i] == 1;
@@ -158,7 +152,7 @@ static const char *triples_accept(const clade_query *q) {
 static double triples_cost(const clade_query *q) { return 0.9 * vec_cost(q); }
 
 static clade_status triples_emit(clade_emit *e, const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   int64_t pairs = t.planes * t.y.dim[2], pair = 2 * t.x.dim[3];
   int64_t piece = CLADE_MAX(clade__piece(q->device, pairs * pair, pair, 1 << 15) / CLADE_MAX(pair, 1), 1);
   clade_kernel_step *s = begin(e, q, &t, "max_pool2d_backward_triples");
@@ -179,7 +173,7 @@ static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout
 static double blocked_cost(const clade_query *q) { return 0.95 * vec_cost(q); }
 
 static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   clade_kernel_step *s = begin(e, q, &t, t.back ? "pool2d_backward_blocked" : "pool2d_forward_blocked");
   clade_emit_define(s, "MAX", t.max);
   int64_t rows = t.planes * t.y.dim[2], width = t.y.dim[3] * t.w->stride[1] * CLADE__LANES, items;
@@ -203,18 +197,18 @@ static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
 enum { STRIP = 4 }; /* the same in the kernels */
 
 static const char *group_accept(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "an i32 does not number a plane's pixels";
   return clade__group_refuses(q, (t.back ? 1 : STRIP) * taps(&t));
 }
 
 static double group_cost(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   return clade__cost(q->device, 8 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.3);
 }
 
 static size_t group_workspace(const clade_query *q) {
-  task t = task_of(q);
+  task t = clade__pool_task_of(q);
   return t.max && t.back ? (size_t)clade__product(&t.y, 0, 4) * sizeof(int32_t) : 0;
 }
 
@@ -245,7 +239,7 @@ static void group_windows(clade_emit *e, const clade_query *q, const task *t) {
 }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
-  const task t = task_of(q);
+  const task t = clade__pool_task_of(q);
   const int64_t fours = (t.x.dim[3] + 3) / 4, total = t.planes * t.x.dim[2] * fours;
   if (!t.back || t.max) group_windows(e, q, &t);
   if (!t.back) return CLADE_OK;
@@ -261,40 +255,6 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic: a kernel of a bundle ---- */
-static const char *systolic_accept(const clade_query *q) {
-  return task_of(q).back ? "made for pooling itself" : clade__systolic_floats(q);
-}
-
-static const char *systolic_grad_accept(const clade_query *q) {
-  task t = task_of(q);
-  if (!t.back) return "made for gradients";
-  bool fits = t.x.dim[2] * t.x.dim[3] <= CLADE__SYSTOLIC_PLANE;
-  return fits ? clade__systolic_floats(q) : "its kernel has no room for an image";
-}
-
-static double systolic_cost(const clade_query *q) {
-  task t = task_of(q);
-  double windows = (double)(t.planes * t.y.dim[2] * t.y.dim[3]), pixels = (double)(t.planes * t.x.dim[2] * t.x.dim[3]);
-  return clade__systolic_cost(q, windows * t.w->kernel[0] * t.w->kernel[1] * (t.back ? 4 : 1) + pixels);
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  task t = task_of(q);
-  clade__map_1d y = clade__window_covers(t.w, 0), x = clade__window_covers(t.w, 1);
-  clade_kernel_step *s = clade_emit_kernel(e, t.back ? "pool2d_grad" : "pool2d");
-  if (t.back) clade_emit_in(s, 0); /* placeholder for x: the gradient of averages does not read it */
-  clade_emit_in(s, q->node->n_in - 1);
-  clade_emit_out(s, 0);
-  clade_emit_index8(
-      s, 8,
-      (int64_t[]){t.planes, t.x.dim[2], t.x.dim[3], t.y.dim[2], t.y.dim[3], t.w->kernel[0], t.w->kernel[1], t.divisor});
-  clade_emit_index8(s, 8, (int64_t[]){y.mul, y.delta, y.add, y.div, x.mul, x.delta, x.add, x.div});
-  clade_emit_i32(s, t.max);
-  clade__systolic_launch(s);
-  return CLADE_OK;
-}
-
 const clade_impl *const clade__pool_impls[] = {
     CLADE_IMPL(.name = "triples", CLADE__LONG_VEC, .accept = triples_accept, .cost = triples_cost, .emit = triples_emit,
                .file = "pool2d_triples"),
@@ -303,10 +263,8 @@ const clade_impl *const clade__pool_impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
     CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
                .emit = group_emit, .file = "pool2d_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
-               .emit = systolic_emit, .bundled = "pool2d"),
-    CLADE_IMPL(.name = "systolic_grad", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_grad_accept,
-               .cost = systolic_cost, .emit = systolic_emit, .bundled = "pool2d_grad"),
+    CLADE__SYSTOLIC(pool)      /* with its comma */
+    CLADE__SYSTOLIC(pool_grad) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

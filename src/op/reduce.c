@@ -7,9 +7,10 @@
 #include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
+#include "op/reduce.h"
 #include "op/systolic.h"
 
-enum { SUM, MEAN, MAX, MIN };
+enum { SUM = CLADE__REDUCE_SUM, MEAN = CLADE__REDUCE_MEAN, MAX = CLADE__REDUCE_MAX, MIN = CLADE__REDUCE_MIN };
 static const char *const names[] = {"sum", "mean", "reduce_max", "reduce_min"};
 
 typedef struct attrs {
@@ -134,8 +135,10 @@ static void define_empty(clade_kernel_step *s, int kind, clade_dtype t) {
     clade_emit_define(s, "EMPTY", bound);
 }
 
+int clade__reduce_kind(const clade_query *q) { return ((const attrs *)q->node->attrs)->kind; }
+
 static float divisor(const clade_query *q, int64_t count) {
-  return ((const attrs *)q->node->attrs)->kind == MEAN ? (float)count : 1.0f;
+  return clade__reduce_kind(q) == MEAN ? (float)count : 1.0f;
 }
 
 static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char *name) {
@@ -158,10 +161,8 @@ static double ref_cost(const clade_query *q) {
   return clade__cost(q->device, 6.0 * (double)g.outputs * (double)g.count, clade__node_bytes(q->node), parallel);
 }
 
-typedef struct nest { /* four kept and four reduced axes, outermost first */
-  int64_t dim[8], stride[8], outputs, count;
-} nest;
-static nest nest_of(const clade_query *q) {
+typedef clade__nest nest;
+nest clade__reduce_nest(const clade_query *q) {
   groups g = group(q->node);
   nest n = {.dim = {1, 1, 1, 1, 1, 1, 1, 1}, .outputs = g.outputs, .count = g.count};
   int kept = 3, reduced = 7;
@@ -174,14 +175,14 @@ static nest nest_of(const clade_query *q) {
 }
 
 static const char *ref_accept(const clade_query *q) {
-  nest n = nest_of(q);
+  nest n = clade__reduce_nest(q);
   double passes = 0;
   for (int i = 7; i >= 4; i--) passes = (double)n.dim[i] * (passes + 1) + 1;
   return clade__cut_short(q->device, passes);
 }
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
-  nest n = nest_of(q);
+  nest n = clade__reduce_nest(q);
   clade_kernel_step *s = kernel(e, q, "reduce_forward_ref");
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
@@ -465,22 +466,6 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic: a kernel of a bundle ---- */
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  nest n = nest_of(q);
-  int kind = ((const attrs *)q->node->attrs)->kind;
-  clade_kernel_step *s = clade_emit_kernel(e, "reduce");
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, n.outputs);
-  clade_emit_index8(s, 8, n.dim);
-  clade_emit_index8(s, 8, n.stride);
-  clade_emit_i32(s, kind == MEAN ? SUM : kind);
-  clade_emit_f32(s, divisor(q, n.count));
-  clade__systolic_launch(s);
-  return CLADE_OK;
-}
-
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = blocked_accept, .layouts = blocked_layouts,
                .cost = split_cost, .workspace = split_workspace, .emit = split_emit),
@@ -488,8 +473,7 @@ static const clade_impl *const impls[] = {
                .workspace = split_workspace, .emit = split_emit),
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
                .emit = group_emit, .file = "reduce_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
-               .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "reduce"),
+    CLADE__SYSTOLIC(reduce) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

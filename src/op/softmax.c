@@ -188,32 +188,12 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic: a kernel of a bundle ---- */
-static double systolic_cost(const clade_query *q) {
-  extent x = clade__softmax_extent_of(q);
-  return clade__systolic_cost(q, 3.0 * (double)x.outer * (double)x.n * (double)x.inner);
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  extent x = clade__softmax_extent_of(q);
-  clade_kernel_step *s = clade_emit_kernel(e, "softmax");
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, x.outer);
-  clade_emit_index(s, x.n);
-  clade_emit_index(s, x.inner);
-  clade_emit_i32(s, ((const attrs *)q->node->attrs)->log);
-  clade__systolic_launch(s);
-  return CLADE_OK;
-}
-
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
     CLADE_IMPL(.name = "rows", CLADE__LONG_VEC, .accept = rows_accept, .cost = rows_cost, .emit = rows_emit),
     CLADE_IMPL(.name = "lines", CLADE__VEC, .accept = lines_accept, .cost = lines_cost, .emit = lines_emit),
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .emit = group_emit, .file = "softmax_group"),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
-               .cost = systolic_cost, .emit = systolic_emit, .bundled = "softmax"),
+    CLADE__SYSTOLIC(softmax) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "op/dims.h"
 #include "op/systolic.h"
 
 enum { SCALARS = CLADE__UPDATE_SCALARS, TENSORS = CLADE__UPDATE_TENSORS };
@@ -141,41 +142,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic: a kernel of a bundle, one launch per tensor ---- */
-static const char *systolic_accept(const clade_query *q) {
-  const clade_node *n = q->node;
-  if (((const attrs *)n->attrs)->rule & CLADE__UPDATE_SKIPS) return "its kernel skips no step";
-  return n->in[SCALARS].dtype == CLADE_F32 && n->in[SCALARS + 1].dtype == CLADE_F32 ? NULL
-                                                                                    : "its kernel takes tensors of f32";
-}
-
-static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
-  const attrs *a = n->attrs;
-  int states = states_of(n);
-  for (int k = 0; k < tensors_of(n); k++) {
-    const clade_shape *shape = &n->in[gradient_at(n, k)].shape;
-    bool decays = a->decays >> k & 1;
-    const float numbers[] = {a->clip, decays ? a->l2 : 0, decays ? a->decay : 0, a->p, a->q, a->r, a->log1, a->log2};
-    clade_kernel_step *s = clade_emit_kernel(e, "update");
-    for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
-    clade_emit_in(s, gradient_at(n, k));
-    for (int i = 0; i < 3; i++) { /* states that the rule does not have are not accessed */
-      int state = i < states ? i : 0;
-      clade_emit_in(s, gradient_at(n, k) + 1 + state);
-      clade_emit_out(s, k * states + state);
-    }
-    clade_emit_index(s, clade__product(shape, 0, shape->rank));
-    clade_emit_i32(s, a->rule);
-    clade__emit_bytes(s, numbers, sizeof numbers);
-    clade__systolic_launch(s);
-  }
-  return CLADE_OK;
-}
-
 static const clade_impl *const impls[] = {
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
-               .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "update"),
+    CLADE__SYSTOLIC(update) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),
     NULL,
 };

@@ -1,7 +1,7 @@
 /* Starts executions: copies inputs to a slot and enqueues the commands. The steady state neither allocates nor
  * creates objects. */
 #include "plan/run.h"
-#include "program/bundles.h"
+#include "program/offline.h"
 
 static clade_status check_feed(clade_run *run, const clade_feed *feed, size_t *index) {
   const clade_graph *g = run->func->graph;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "plan/plan.h"
-#include "program/bundles.h"
+#include "program/offline.h"
 
 const char *clade__space_name(clade__space space) {
   switch (space) {

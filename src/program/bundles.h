@@ -5,7 +5,7 @@
 
 #include "bundle/bundle.h"
 #include "cl/cl.h"
-#include "program/store.h"
+#include "program/offline.h"
 
 /* ---- search (bundles.c) ---- */
 /* All bundles of a device; each has other kernels. */
@@ -34,25 +34,5 @@ clade_status clade__bundle_load(clade_device *device, clade__bundle *bundle, cl_
 /* Call before creating programs. BUSY while the device holds programs of other bundles that are in use. */
 clade_status clade__programmed_begin(clade_device *device, const clade__bundle_set *bundles);
 void clade__programmed_end(clade_device *device);
-/* Records enqueued launches: the first and the last program, and the number of changes between. */
-void clade__programmed_ran(clade_device *device, int first, int last, int changes);
-/* How often the device changed programs, counted in the order in which launches were enqueued. */
-uint64_t clade__programmed_times(const clade_device *device);
-
-/* ---- a device's bundles (offline.c) ---- */
-typedef struct clade__offline clade__offline;
-clade_status clade__offline_open(clade_device *device, clade__offline **out);
-void clade__offline_free(clade_device *device, clade__offline *offline); /* accepts NULL */
-/* NULL-terminated names of its kernels. */
-const char *const *clade__offline_kernels(const clade__offline *offline);
-const uint32_t *clade__offline_programs(const clade__offline *offline); /* program of each kernel */
-const char *clade__offline_digest(const clade__offline *offline);
-const clade_array_info *clade__offline_array(const clade__offline *offline);
-const char *clade__offline_evidence(const clade__offline *offline); /* the weakest evidence among its kernels */
-/* See clade__store_turn. */
-clade_status clade__offline_turn(clade_device *device, const clade__offline *offline, int program, double *seconds);
-/* Returns the kernel for a request, after its self-test at first use. */
-clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
-                                 clade__program_kernel *out);
 
 #endif

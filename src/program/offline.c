@@ -111,18 +111,10 @@ void clade__offline_free(clade_device *device, clade__offline *offline) {
   free_bundles(offline);
 }
 
-const char *const *clade__offline_kernels(const clade__offline *offline) { return offline->kernels; }
-
-const uint32_t *clade__offline_programs(const clade__offline *offline) { return offline->programs; }
-
-const char *clade__offline_digest(const clade__offline *offline) { return offline->digest; }
-
-const clade_array_info *clade__offline_array(const clade__offline *offline) { return &offline->array; }
-
-const char *clade__offline_evidence(const clade__offline *o) {
-  int least = CLADE__HARDWARE;
+void clade__offline_tell(clade_device *device, const clade__offline *o) {
+  int least = CLADE__HARDWARE; /* of the kernels' evidence */
   for (size_t i = 0; o->kernels[i]; i++) least = CLADE_MIN(least, o->told[i]->evidence);
-  return clade__evidence_names[least];
+  clade__device_set_kernels(device, o->kernels, o->programs, o->digest, &o->array, clade__evidence_names[least]);
 }
 
 /* Index of a kernel, or -1. */

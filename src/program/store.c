@@ -1,5 +1,5 @@
 /* The program store of a device: serves requests from memory, the cache, or the compiler. */
-#include "program/bundles.h"
+#include "program/offline.h"
 #include "program/parts.h"
 
 #include <stdio.h>
@@ -188,9 +188,7 @@ fail:
 static clade_status open_offline(clade__store *store) {
   if (store->offline) return CLADE_OK;
   CLADE_TRY(clade__offline_open(store->device, &store->offline));
-  clade__device_set_kernels(store->device, clade__offline_kernels(store->offline),
-                            clade__offline_programs(store->offline), clade__offline_digest(store->offline),
-                            clade__offline_array(store->offline), clade__offline_evidence(store->offline));
+  clade__offline_tell(store->device, store->offline);
   return CLADE_OK;
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Configures a preset beside the tested build and builds some targets, or runs its tests that are marked SANITIZED and
-# match a regular expression.
+# Configures a preset beside the tested build and builds some targets; or runs its tests that match a regular expression
+# and have a label; or fails if the path of a compiled or included file matches one.
 #   run.sh build FOLDER SOURCE PRESET TARGETS [CMAKE OPTION…]
-#   run.sh test FOLDER TESTS
+#   run.sh test FOLDER TESTS [LABEL]    default: sanitized
+#   run.sh unread FOLDER FILES
 set -euo pipefail
 step=$1 build=$2
 mkdir -p "$build"
@@ -18,6 +19,11 @@ case $step in
     exec cmake --build "$build" --target $targets -- -j 1 --quiet
     ;;
   test) # A run without any test must fail.
-    exec ctest --test-dir "$build" --output-on-failure --no-tests=error -j 3 -L sanitized -R "$1"
+    exec ctest --test-dir "$build" --output-on-failure --no-tests=error -j 3 -L "${2-sanitized}" -R "$1"
+    ;;
+  unread)
+    ninja -C "$build" -t deps >"$build.deps"
+    grep -q 'src/base/base\.h$' "$build.deps"
+    if grep -E "$1" "$build.deps"; then exit 1; fi
     ;;
 esac

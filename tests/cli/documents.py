@@ -13,7 +13,6 @@ import unittest
 import clade
 from clade import document, run
 from images import images
-from pack import MANIFEST
 
 TYPES = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
 KINDS = {"integer", "number", *TYPES}
@@ -172,17 +171,6 @@ class Documents(Checks):
         with tempfile.TemporaryDirectory() as room:
             for what in ["path", "clear"]:
                 self.check(f"clade cache {what}", run("cache", what, "--json", env={"CLADE_CACHE_DIR": room}))
-
-    def test_pack(self):
-        with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as room:
-            paths = [os.path.join(room, name) for name in ("manifest.json", "bits", "bundle")]
-            with open(paths[0], "w", encoding="utf-8") as f:
-                json.dump(MANIFEST, f)
-            with open(paths[1], "w", encoding="utf-8") as f:
-                f.write("some bits")
-            done = run("pack", "build", "--manifest", paths[0], "--binary", paths[1], "--output", paths[2], "--json")
-            self.check("clade pack inspect", done)
-            self.check("clade pack verify", run("pack", "verify", paths[2], "--json"), run("pack", "verify", room, "--json"))
 
     def test_checks_that_are_listed(self):
         """The page's second table lists all checks of the doctor."""

@@ -64,8 +64,6 @@ class Files(Kit):
         self.refused(1, "infer", "--demo", "mlp", "--trace", path, told=[path, "not a regular file"])
         self.refused(1, "bench", "compare", "--html", path, told=[path, "not a regular file"])
         self.refused(1, "infer", "w", "--model", "mlp", "--input", "x", "--output", path, told=[path, "not a regular file"])
-        self.refused(1, "pack", "build", "--manifest", path, "--output", self.path("b"), told=[path, "not a regular file"])
-        self.refused(1, "pack", "inspect", path, told=[path, "not a regular file"])
         self.refused(1, "tune", "merge", path, told=[path, "not a regular file"])
         kernel = self.fifo("kernels/gemm.cl")
         self.refused(1, "infer", "--demo", "mlp", env={"CLADE_KERNEL_DIR": os.path.dirname(kernel)},
@@ -73,8 +71,7 @@ class Files(Kit):
 
     def test_standard_output_is_no_file(self):
         for args in [["infer", "w", "--model", "mlp", "--input", "x", "--output", "-"], ["tune", "export", "-"],
-                     ["infer", "--demo", "mlp", "--trace", "-"], ["bench", "gemm", "--google", "-"], ["bench", "compare", "--html", "-"],
-                     ["pack", "build", "--target", "pocl", "--output", "-"]]:
+                     ["infer", "--demo", "mlp", "--trace", "-"], ["bench", "gemm", "--google", "-"], ["bench", "compare", "--html", "-"]]:
             self.refused(2, *args, told=["-: standard output is not written to", "./-"])
 
     def test_nothing_overwrites_what_it_reads(self):
@@ -88,9 +85,6 @@ class Files(Kit):
         self.refused(2, "infer", w, "--model", "mlp", "--input", x, "--output", w, told=[w, "the same file"])
         shapes = self.path("shapes", b"mine m=1 n=1 k=1\n")
         self.refused(2, "bench", "gemm", "--shapes", shapes, "--google", shapes, told=[shapes, "the same file"])
-        key = self.path("key.pem", b"none")
-        self.refused(2, "pack", "build", "--target", "pocl", "--key", key, "--output", key, told=[key, "the same file"])
-        self.refused(2, "pack", "sign", w, "--key", key, "--output", key, told=[key, "the same file"])
         self.assertEqual(self.contents(x), before)
 
     def test_large_files_are_judged_by_their_beginning(self):

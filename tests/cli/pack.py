@@ -7,6 +7,8 @@ import tempfile
 import unittest
 
 import clade
+import documents
+import files
 from clade import document, run
 
 KERNEL = {"name": "gemm_i8", "arguments": [{"type": "global char *", "name": "a", "access": "read"},
@@ -166,6 +168,36 @@ class Pack(unittest.TestCase):
             done = run("pack", *arguments)
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(words, done.stderr)
+
+
+class Files(files.Kit):
+    def test_a_fifo_is_no_file(self):
+        path = self.fifo()
+        self.refused(1, "pack", "build", "--manifest", path, "--output", self.path("b"), told=[path, "not a regular file"])
+        self.refused(1, "pack", "inspect", path, told=[path, "not a regular file"])
+
+    def test_standard_output_is_no_file(self):
+        self.refused(2, "pack", "build", "--target", "pocl", "--output", "-",
+                     told=["-: standard output is not written to", "./-"])
+
+    def test_nothing_overwrites_what_it_reads(self):
+        key, bundle = self.path("key.pem", b"none"), self.path("w", b"none")
+        self.refused(2, "pack", "build", "--target", "pocl", "--key", key, "--output", key, told=[key, "the same file"])
+        self.refused(2, "pack", "sign", bundle, "--key", key, "--output", key, told=[key, "the same file"])
+        self.assertEqual(self.contents(key), b"none")
+
+
+class Documents(documents.Checks):
+    def test_pack(self):
+        with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as room:
+            paths = [os.path.join(room, name) for name in ("manifest.json", "bits", "bundle")]
+            with open(paths[0], "w", encoding="utf-8") as f:
+                json.dump(MANIFEST, f)
+            with open(paths[1], "w", encoding="utf-8") as f:
+                f.write("some bits")
+            done = run("pack", "build", "--manifest", paths[0], "--binary", paths[1], "--output", paths[2], "--json")
+            self.check("clade pack inspect", done)
+            self.check("clade pack verify", run("pack", "verify", paths[2], "--json"), run("pack", "verify", room, "--json"))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Usage(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             for option in ["--help", "--device SPEC", "--json"]:
                 self.assertIn(option, done.stdout)
-        self.assertRegex(run("--version").stdout, r"^clade \d+\.\d+\.\d+\n$")
+        self.assertRegex(run("--version").stdout, r"^clade \d+\.\d+\.\d+(, built with .*)?\n$")
 
     def test_wrong_usage(self):
         self.wrong()

@@ -2,9 +2,9 @@
 # Installs a build of Clade into its own prefix, and builds and runs programs with it, out of tree: by CMake (shared,
 # static, C++17) and by pkg-config (shared, static; C++17 and C++20 if CXX exists). Checks the installed
 # documentation.
-#   run.sh BUILD SOURCE VERSION CC CXX
+#   run.sh BUILD SOURCE VERSION CC CXX FPGA    FPGA: the value of CLADE_FPGA
 set -euo pipefail
-build=$1 source=$2 version=$3 cc=$4 cxx=$5
+build=$1 source=$2 version=$3 cc=$4 cxx=$5 fpga=$6
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 prefix=$room/prefix
@@ -22,16 +22,20 @@ for program in shared static cxx; do
   "$room/out/$program"
 done
 
-echo "== CMake, a bundle of a kernel; what no tool is here for is said to be skipped, and is no target"
-shown=$("$prefix/bin/clade" pack inspect "$room/out/own.bundle")
-[[ $shown == *"own_scale(global float * x [read], int n [value], global float * y [read-write])"* && $shown == *SCALE=2* ]]
-"$prefix/bin/clade" pack inspect "$room/out/rtl_kernels.bundle" | grep "device .*array_i8: RTL"
-for pair in "intel_board aoc" "xilinx_platform v++"; do
-  read -r name tool <<<"$pair"
-  if command -v "$tool" >/dev/null; then continue; fi
-  grep "$name: skipped.*needs $tool" "$room/configure.log"
-  if cmake --build "$room/out" --target "$name" >/dev/null 2>&1; then echo "$name is a target" >&2; exit 1; fi
-done
+if [ "$fpga" = ON ]; then
+  echo "== CMake, a bundle of a kernel; what no tool is here for is said to be skipped, and is no target"
+  shown=$("$prefix/bin/clade" pack inspect "$room/out/own.bundle")
+  [[ $shown == *"own_scale(global float * x [read], int n [value], global float * y [read-write])"* && $shown == *SCALE=2* ]]
+  "$prefix/bin/clade" pack inspect "$room/out/rtl_kernels.bundle" | grep "device .*array_i8: RTL"
+  for pair in "intel_board aoc" "xilinx_platform v++"; do
+    read -r name tool <<<"$pair"
+    if command -v "$tool" >/dev/null; then continue; fi
+    grep "$name: skipped.*needs $tool" "$room/configure.log"
+    if cmake --build "$room/out" --target "$name" >/dev/null 2>&1; then echo "$name is a target" >&2; exit 1; fi
+  done
+else
+  grep "own: skipped, because Clade was built with -DCLADE_FPGA=OFF" "$room/configure.log"
+fi
 
 # A version that does not exist must be refused.
 if cmake -S "$room/cmake" -B "$room/refused" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DVERSION=99.0 >"$room/refused.log" 2>&1

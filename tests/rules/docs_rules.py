@@ -18,13 +18,14 @@ def sentence(root, path):
 
 
 def implementations(root, text):
-    """The names in an op's table; a row that is a macro has its name as first argument or in the macro's definition."""
+    """The names in an op's table; a row that is a macro has its name as first argument, in the macro's
+    definition or, of CLADE__SYSTOLIC, in the row's."""
     table = re.search(r"clade_impl \*const \w+\[\] =\s*\{(.*?)NULL,?\s*\};", text, re.S)
     names = []
-    for literal, macro, argument in re.findall(
-            r'CLADE_IMPL\(\s*\.name = "(\w+)"|(?:^\s*|CLADE_IMPL\(\s*)(CLADE__\w+)(?:\("(\w+)")?',
+    for literal, macro, argument, row in re.findall(
+            r'CLADE_IMPL\(\s*\.name = "(\w+)"|(?:^\s*|CLADE_IMPL\(\s*)(CLADE__\w+)(?:\((?:"(\w+)"|(\w+)))?',
             table.group(1) if table else "", re.M):
-        names.append(literal or argument or macro_name(root, macro))
+        names.append(literal or argument or (row_name(root, row) if macro == "CLADE__SYSTOLIC" else macro_name(root, macro)))
     return ", ".join(names) if names else "none: a view" if "CLADE_OP_VIEW" in text else "none"
 
 
@@ -34,6 +35,14 @@ def macro_name(root, macro):
         if found:
             return found.group(1)
     raise FileNotFoundError(f"no header names the implementation {macro}")
+
+
+def row_name(root, row):
+    for path in files(root, ".c"):
+        found = re.search(rf'const clade_impl clade__systolic_{row} =.*?\.name = "(\w+)"', read(root, path), re.S)
+        if found:
+            return found.group(1)
+    raise FileNotFoundError(f"no file defines the implementation clade__systolic_{row}")
 
 
 def cell(text):

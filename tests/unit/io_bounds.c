@@ -1,77 +1,15 @@
 /* Memory bounds of file readers: peak memory, including jansson's, for large files, files that claim to be large,
  * and small ones that expand. */
+#include "io_bounds_kit.h"
 #include "io_vars_kit.h"
 
-#include <time.h>
-
 #include "base/json.h"
-#include "bundle/bundle.h"
 #include "program/records.h"
 
 #ifdef CLADE_WITH_ZLIB
 #include <zlib.h>
 #endif
 
-/* ---- memory counting ---- */
-static size_t held, peak;
-enum { SIZE_AT = 64 }; /* size header before each allocation, with the library's alignment */
-
-static void *allocate(void *user, size_t bytes, size_t align) {
-  (void)user, (void)align;
-  unsigned char *memory = aligned_alloc(SIZE_AT, (bytes + SIZE_AT - 1) / SIZE_AT * SIZE_AT + SIZE_AT);
-  if (!memory) return NULL;
-  memset(memory, 0, bytes + SIZE_AT);
-  memcpy(memory, &bytes, sizeof bytes);
-  held += bytes;
-  peak = CLADE_MAX(peak, held);
-  return memory + SIZE_AT;
-}
-static void release(void *user, void *memory, size_t unused) {
-  (void)user, (void)unused;
-  size_t bytes;
-  if (!memory) return;
-  memcpy(&bytes, (unsigned char *)memory - SIZE_AT, sizeof bytes);
-  held -= bytes;
-  free((unsigned char *)memory - SIZE_AT);
-}
-static void *resize(void *user, void *old, size_t old_bytes, size_t bytes, size_t align) {
-  void *memory = allocate(user, bytes, align);
-  if (!memory) return NULL;
-  memcpy(memory, old, CLADE_MIN(old_bytes, bytes));
-  release(user, old, old_bytes);
-  return memory;
-}
-static void *json_allocate(size_t bytes) { return allocate(NULL, bytes, 0); }
-static void json_release(void *memory) { release(NULL, memory, 0); }
-
-static size_t peak_since(size_t before) { return peak - before; }
-static size_t mark(void) {
-  peak = held;
-  return held;
-}
-
-/* Also limits the call's memory and its time to a second. */
-#define CHEAP(most, code, expression, words)                                                           \
-  do {                                                                                                 \
-    const size_t before_ = mark();                                                                     \
-    struct timespec from_, to_;                                                                        \
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from_);                                                   \
-    REFUSED(code, expression, words);                                                                  \
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to_);                                                     \
-    if (peak_since(before_) > (most)) fail_msg("%s took %zu bytes", #expression, peak_since(before_)); \
-    if (to_.tv_sec - from_.tv_sec > 2) fail_msg("%s took seconds", #expression);                       \
-    assert_int_equal(held, before_);                                                                   \
-  } while (0)
-
-/* ---- large sparse files ---- */
-#define GIB(n) ((off_t)(n) << 30)
-static const size_t FEW = 1 << 20;
-
-static const char *sparse(const char *name, const void *head, size_t bytes, off_t size) {
-  const char *path = io_file(name, head, bytes);
-  assert_int_equal(truncate(path, size), 0);
-  return path;
-}
 static clade_status read_npy(const char *path) {
   clade_array array;
   return clade_npy_read(path, &array);
@@ -84,11 +22,6 @@ static clade_status read_cifar(const char *path) {
   clade_array images, labels;
   return clade__cifar_read(path, 1, &images, &labels);
 }
-static clade_status read_bundle(const char *path) {
-  clade__bundle bundle;
-  return clade__bundle_read(path, &bundle);
-}
-
 static void large_arrays(void **state) {
   (void)state;
   static const char small[] = "\x93NUMPY\1\0\x3e\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }    \n";
@@ -102,12 +35,6 @@ static void large_arrays(void **state) {
   CHEAP(FEW, OVERFLOW, read_idx(sparse("x", huge, sizeof huge, GIB(3))), "are more than");
   CHEAP(FEW, CORRUPT, read_cifar(sparse("x", "", 0, GIB(1) - 1)), "no whole number of records");
   CHEAP(FEW, OVERFLOW, read_cifar(sparse("x", "", 0, (off_t)3073 << 20)), "at most 1073741824");
-}
-
-static void large_bundles(void **state) {
-  (void)state;
-  CHEAP(FEW, CORRUPT, read_bundle(sparse("x", "", 0, GIB(1))), "no bundle");
-  CHEAP(FEW, CORRUPT, read_bundle(sparse("x", "{", 1, GIB(1))), "no bundle");
 }
 
 #ifdef CLADE_WITH_ZLIB
@@ -269,7 +196,6 @@ static void fifos(void **state) {
   CHEAP(FEW, INVALID, read_npy(io_path("fifo")), "fifo: it is not a regular file");
   CHEAP(FEW, INVALID, read_idx(io_path("fifo")), "regular");
   CHEAP(FEW, INVALID, load(io_path("fifo")), "regular");
-  CHEAP(FEW, INVALID, read_bundle(io_path("fifo")), "regular");
 }
 
 static clade_status shorten(const clade__file *file, const void *unused) {
@@ -285,9 +211,7 @@ static void shorter_meanwhile(void **state) {
 
 static int set_up(void **state) {
   static const io_var model[] = {{"w", CLADE_F32, {2, {3, 4}}, true}};
-  const clade_allocator counting = {sizeof counting, NULL, allocate, resize, release};
-  json_set_alloc_funcs(json_allocate, json_release);
-  OK(clade_init(.allocator = &counting));
+  count_memory();
   if (io_device_set_up(state)) return -1;
   vars = io_vars(1, model, 1);
   return 0;
@@ -299,9 +223,14 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(large_arrays),    cmocka_unit_test(large_bundles), cmocka_unit_test(large_safetensors),
-      cmocka_unit_test(hostile_headers), cmocka_unit_test(many_tensors),  cmocka_unit_test(json),
-      cmocka_unit_test(all_records),     cmocka_unit_test(fifos),         cmocka_unit_test(shorter_meanwhile),
+      cmocka_unit_test(large_arrays),
+      cmocka_unit_test(large_safetensors),
+      cmocka_unit_test(hostile_headers),
+      cmocka_unit_test(many_tensors),
+      cmocka_unit_test(json),
+      cmocka_unit_test(all_records),
+      cmocka_unit_test(fifos),
+      cmocka_unit_test(shorter_meanwhile),
 #ifdef CLADE_WITH_ZLIB
       cmocka_unit_test(bombs),
 #endif

@@ -1,23 +1,7 @@
 /* Every allocation of reading and writing files, including jansson's, fails in turn: the failure is reported,
  * nothing leaks, and nothing is modified. */
-#include "../bundle_kit.h"
-#include "../failing_memory.h"
+#include "io_memory_kit.h"
 #include "io_vars_kit.h"
-
-#include <jansson.h>
-
-#include "model/cycles.h"
-
-static bool json_refused; /* the failed allocation was jansson's */
-
-static void *json_allocate(size_t bytes) {
-  void *memory = allocate(NULL, bytes, sizeof(void *));
-  json_refused |= !memory;
-  return memory;
-}
-static void json_release(void *memory) {
-  if (memory) release(NULL, memory, 0);
-}
 
 /* ---- operations ---- */
 static clade_vars *vars, *other;
@@ -83,65 +67,6 @@ static clade_status cifar(void) {
   return status;
 }
 
-/* ---- bundles; the binary is created before, since string builders have their own failures ---- */
-static clade__text xclbin;
-static clade_status bundle_write(void) {
-  clade__bundle_draft draft = {kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN), xclbin.data, xclbin.length,
-                               io_path("key.pem")};
-  return clade__bundle_write(io_path("bundle"), false, &draft);
-}
-static clade_status bundle_directory(void) {
-  clade__bundle_draft draft = {kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN), xclbin.data, xclbin.length, NULL};
-  io_remove(io_path("bundles"));
-  clade_status status = clade__bundle_write(io_path("bundles"), true, &draft);
-  if (status != CLADE_OK && !access(io_path("bundles"), F_OK)) fail_msg("half a bundle is there");
-  return status;
-}
-static clade_status bundle_read_from(const char *name) {
-  clade__bundle bundle;
-  clade_status status = clade__bundle_read(io_path(name), &bundle);
-  clade__bundle_free(&bundle);
-  return status;
-}
-static clade_status bundle_read(void) { return bundle_read_from("bundle"); }
-static clade_status bundle_read_directory(void) { return bundle_read_from("bundles"); }
-static clade_status keys(void) {
-  clade__keys found;
-  clade_status status = clade__keys_read(io_path("keys.pem"), &found);
-  clade__keys_free(&found);
-  return status;
-}
-
-static clade_status cycles_read(void) {
-  cycles_device device;
-  clade_status status = cycles_device_read(io_path("device.json"), &device);
-  cycles_device_free(&device);
-  return status;
-}
-
-static void each(const char *name, clade_status (*act)(void)) {
-  long failures = 0;
-  for (long n = 1;; n++) {
-    const long before = atomic_load(&held);
-    json_refused = false;
-    arm_allocation(n, false);
-    clade_status status = act();
-    const bool refused = allocation_reached(n);
-    arm_allocation(0, false);
-    if (atomic_load(&held) != before)
-      fail_msg("%s, allocation %ld: %ld pieces stay behind", name, n, atomic_load(&held) - before);
-    if (!refused) {
-      if (status != CLADE_OK) fail_msg("%s: %s", name, clade_last_error());
-      break;
-    }
-    /* After a failed allocation, jansson may report malformed input. */
-    if (status != CLADE_OK && status != CLADE_NO_MEMORY && !(json_refused && status == CLADE_CORRUPT))
-      fail_msg("%s, allocation %ld: %s (%s)", name, n, clade_status_name(status), clade_last_error());
-    failures += status == CLADE_NO_MEMORY;
-  }
-  assert_true(failures > 0);
-}
-
 static void all(void **state) {
   (void)state;
   static const unsigned char idx[] = {0, 0, 12, 1, 0, 0, 0, 1, 1, 2, 3, 4}, image[3073];
@@ -168,30 +93,13 @@ static void all(void **state) {
   each("numpy_turned", numpy_turned);
   each("mnist", mnist);
   each("cifar", cifar);
-  xclbin = kit_xclbin();
-  io_file("key.pem", KIT_PRIVATE_KEY, strlen(KIT_PRIVATE_KEY));
-  io_file("keys.pem", KIT_PUBLIC_KEY, strlen(KIT_PUBLIC_KEY));
-  each("bundle_write", bundle_write);
-  each("bundle_directory", bundle_directory);
-  each("bundle_read", bundle_read);
-  each("bundle_read_directory", bundle_read_directory);
-  each("keys", keys);
-  /* Short strings: jansson 2.14 aborts if an allocation for a longer one fails. */
-  static const char device[] =
-      "{\"format\":1,\"name\":\"grid\",\"kind\":\"grid\",\"fmax_mhz\":{\"value\":100,\"source\":\"routed\"},"
-      "\"rows\":4,\"columns\":2,\"tile_rows\":16,\"tile_columns\":8,\"element_bytes\":4,"
-      "\"bandwidth_gbs\":1,\"from\":{\"rows\":\"a guess\"}}";
-  io_file("device.json", device, sizeof device - 1);
-  each("cycles_read", cycles_read);
-  clade__text_free(&xclbin);
   assert_true(io_same(vars, other));
   assert_int_equal(io_entries(io_path("checkpoints")), 3); /* step 2, the best, the lock */
   clade_vars_release(strange);
 }
 
 static int set_up(void **state) {
-  json_set_alloc_funcs(json_allocate, json_release);
-  if (clade_init(.allocator = &hook) || io_device_set_up(state)) return -1;
+  if (fail_memory() || io_device_set_up(state)) return -1;
   vars = io_vars(2, model, 1);
   other = io_vars(2, model, 2);
   return 0;

@@ -169,30 +169,6 @@ static void what_is_forced(void **state) {
   }
 }
 
-/* A bundle without a kernel for sums has one for a product with a sum in its epilogue. */
-static void what_is_joined(void **state) {
-  (void)state;
-  static const char *const arrays[] = {"array_f32", NULL};
-  static const clade_device_info two[2] = {{.size = sizeof(clade_device_info), .name = "home", .kernels = arrays},
-                                           {.size = sizeof(clade_device_info), .name = "away"}};
-  for (int apart = 0; apart < 2; apart++) {
-    clade_graph *g = new_graph();
-    clade_val y = clade_gemm(g, input(g), clade_input(g, "b", CLADE_F32, CLADE_SHAPE(2, 2)));
-    clade_output(g, "y", clade_relu(g, clade_add(g, y, clade_input(g, "c", CLADE_F32, CLADE_SHAPE(2, 2)))));
-    clade__pass_ctx ctx = context(g, apart ? "eltwise=fallback" : NULL);
-    ctx.devices = two;
-    assert_error(clade__pass_fallback(&ctx), CLADE_OK, "");
-    assert_error(clade__pass_fuse(&ctx), CLADE_OK, "");
-    const clade__node *n = &ctx.graph->nodes[ctx.graph->n_nodes - 1];
-    assert_ptr_equal(n->op, apart ? &clade__op_eltwise : &clade__op_gemm);
-    assert_int_equal(n->device, apart);
-    assert_int_equal(ctx.graph->n_nodes, apart ? 8 : 5); /* a product, a program, two copies */
-    clade__records_release(ctx.placed);
-    clade_graph_release(ctx.graph);
-    clade_graph_release(g);
-  }
-}
-
 static clade__records *records_on(const char *name, const clade__record *at, size_t n) {
   clade__records *set;
   const clade__tuned_device device = {.name = name, .driver = "1", .device_class = CLADE_ACCEL};
@@ -456,16 +432,10 @@ static void random_programs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_only_one_takes),
-                                     cmocka_unit_test(what_is_cheaper),
-                                     cmocka_unit_test(what_stays),
-                                     cmocka_unit_test(what_is_forced),
-                                     cmocka_unit_test(what_is_joined),
-                                     cmocka_unit_test(what_copies_cost),
-                                     cmocka_unit_test(what_was_chosen),
-                                     cmocka_unit_test(what_was_measured),
-                                     cmocka_unit_test(what_changes_programs),
-                                     cmocka_unit_test(random_graphs),
-                                     cmocka_unit_test(random_programs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_only_one_takes), cmocka_unit_test(what_is_cheaper),
+                                     cmocka_unit_test(what_stays),          cmocka_unit_test(what_is_forced),
+                                     cmocka_unit_test(what_copies_cost),    cmocka_unit_test(what_was_chosen),
+                                     cmocka_unit_test(what_was_measured),   cmocka_unit_test(what_changes_programs),
+                                     cmocka_unit_test(random_graphs),       cmocka_unit_test(random_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,36 +56,6 @@ static void test_chain(void **state) {
   clade_graph_release(g);
 }
 
-/* A bundle kernel takes four operands: fusion must not lose support that the separate nodes have. */
-static void test_bundled(void **state) {
-  (void)state;
-  static const char *const kernels[] = {"eltwise", NULL};
-  static const char *const names[] = {"a", "b", "c", "d", "e"};
-  for (size_t nodes = 1; nodes <= 2; nodes++) {
-    clade_graph *g = new_graph();
-    clade_val y = input(g, "x");
-    for (size_t i = 0; i < CLADE_COUNT(names); i++) y = clade_add(g, y, input(g, names[i]));
-    clade_output(g, "y", y);
-    devices[0].kernels = nodes > 1 ? kernels : NULL;
-    assert_fused(g, nodes);
-  }
-  devices[0].kernels = NULL;
-}
-
-/* A bundle without kernels for a chain's parts can have one for a product with the whole chain. */
-static void test_bundled_host(void **state) {
-  (void)state;
-  static const char *const kernels[] = {"array_f32", NULL};
-  clade_graph *g = new_graph();
-  clade_val a = clade_input(g, "a", CLADE_F32, CLADE_SHAPE(4, 8)),
-            b = clade_input(g, "b", CLADE_F32, CLADE_SHAPE(8, 3));
-  clade_val sum = clade_add(g, clade_gemm(g, a, b), clade_input(g, "c", CLADE_F32, CLADE_SHAPE(4, 3)));
-  clade_output(g, "y", clade_relu(g, sum));
-  devices[0].kernels = kernels;
-  assert_fused(g, 0);
-  devices[0].kernels = NULL;
-}
-
 static void test_merged(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -342,8 +312,7 @@ static void test_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),         cmocka_unit_test(test_bundled),
-                                     cmocka_unit_test(test_bundled_host),  cmocka_unit_test(test_merged),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),         cmocka_unit_test(test_merged),
                                      cmocka_unit_test(test_apart),         cmocka_unit_test(test_epilogue),
                                      cmocka_unit_test(test_normalization), cmocka_unit_test(test_convolution),
                                      cmocka_unit_test(test_inference),     cmocka_unit_test(test_random)};

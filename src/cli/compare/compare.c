@@ -110,10 +110,10 @@ static clade_status one(compare_job *job, const compare_work *work) {
   clade_status status = CLADE_OK;
   if (compare_classifies(work) && !job->net) status = compare_net_new(job->host, &job->net);
   if (status == CLADE_OK) status = compare_graph(work, job->net, &graph);
-  if (status == CLADE_OK) status = compare_demand_of(graph, &demand);
+  if (status == CLADE_OK) demand = compare_demand_of(graph);
   for (int i = 0; i < job->n && status == CLADE_OK; i++)
     if (job->side[i].modeled && compare_does(&job->side[i], work) &&
-        compare_model_row(&job->side[i], work, &demand, &rows[i]) != CLADE_OK)
+        job->side[i].kind->row(&job->side[i], work, &demand, &rows[i]) != CLADE_OK)
       compare_refuse(&rows[i]);
   if (status == CLADE_OK && job->host) status = compare_measure(job, work, &demand, rows);
   for (int i = 0; i < job->n && status == CLADE_OK; i++) {
@@ -123,7 +123,6 @@ static clade_status one(compare_job *job, const compare_work *work) {
     if (status == CLADE_OK) compare_show_row(job, row);
     json_decref(row);
   }
-  clade__free(demand.work);
   clade_graph_release(graph);
   return status;
 }

@@ -4,7 +4,6 @@
 #define CLADE_CLI_COMPARE_H
 
 #include "cli/bench/bench.h"
-#include "model/cycles.h"
 
 /* How the figures of a device were obtained. */
 typedef enum compare_evidence {
@@ -59,10 +58,9 @@ int32_t compare_net_image(const compare_net *net, int at, bool bytes, void *to);
  * result once. */
 typedef struct compare_demand {
   double flops, bytes;
-  cycles_work *work; /* by clade__free */
-  size_t n, capacity;
+  const clade_graph *graph;
 } compare_demand;
-clade_status compare_demand_of(const clade_graph *graph, compare_demand *out);
+compare_demand compare_demand_of(const clade_graph *graph);
 
 /* ---- devices and their rows ---- */
 typedef struct compare_meter {
@@ -70,16 +68,18 @@ typedef struct compare_meter {
   void *device;   /* NVML's handle; NULL: RAPL */
   double joules;  /* counter reading; after an overflow less than before */
 } compare_meter;
+struct compare_kind;
 typedef struct compare_side {
   const char *spec; /* name in rows: the spec as given; of a model, the file's name without directory and ".json" */
   char label[64];   /* storage of a model's `spec` */
   compare_evidence evidence;
-  const char *told; /* evidence that the device's bundle declares, for information only; NULL: unknown */
-  bench_job bench;  /* the device with its description and limits; only the peaks for a model */
-  bool modeled, simulated;
-  cycles_device model; /* of a modeled or simulated device */
-  char log[256];       /* log file of the RTL simulation */
-  long log_at;         /* position in the log up to which it has been read */
+  const char *told;                /* evidence that the device's bundle declares, for information only; NULL: unknown */
+  bench_job bench;                 /* the device with its description and limits; only the peaks for a model */
+  const struct compare_kind *kind; /* NULL: an OpenCL device */
+  bool modeled, simulated;         /* set by the kind */
+  const char *name;                /* from the file; NULL: the device's own name */
+  uint64_t element_bytes;          /* modeled: bytes of an operand's element */
+  void *own;                       /* the kind's data */
   compare_meter meter;
 } compare_side;
 
@@ -117,20 +117,16 @@ bool compare_does(const compare_side *side, const compare_work *work); /* false:
 const char *compare_dtype(const compare_side *side, const compare_work *work);
 json_t *compare_side_json(const compare_side *side);
 
-/* ---- model.c ---- */
-const char *compare_model_path(const char *spec); /* NULL: not a model */
-clade_status compare_model_open(compare_side *side);
-clade_status compare_model_row(const compare_side *side, const compare_work *work, const compare_demand *demand,
-                               compare_row *row);
-/* Sets label and spec to kind ("model:") and the file's name. */
-void compare_label(compare_side *side, const char *kind, const char *path);
-
-/* ---- rtl.c: the emulated accelerator with a simulation of fpga/rtl, at the clock of a design file ---- */
-const char *compare_rtl_path(const char *spec); /* NULL: not a simulated device */
-clade_status compare_rtl_open(compare_side *side);
-void compare_rtl_close(compare_side *side);
-void compare_rtl_mark(compare_side *side); /* the next call's launches begin here in the log */
-clade_status compare_rtl_row(const compare_side *side, const compare_demand *demand, compare_row *row);
+/* ---- kinds of devices that are described by a file, "PREFIX:FILE" (cycles.c) ---- */
+typedef struct compare_kind {
+  const char *prefix; /* "model:" */
+  clade_status (*open)(compare_side *side, const char *path);
+  void (*close)(compare_side *side); /* also after a failed open */
+  void (*mark)(compare_side *side);  /* simulated: launches count from here on */
+  clade_status (*row)(const compare_side *side, const compare_work *work, const compare_demand *demand,
+                      compare_row *row);
+} compare_kind;
+extern const compare_kind *const compare_kinds[]; /* ends in NULL */
 
 /* ---- energy.c ---- */
 void compare_meter_open(compare_meter *meter, const clade_device_info *info);

@@ -245,12 +245,13 @@ static void race(compare_job *job, runner *runners, compare_row *rows) {
 static const char plain[] = "gemm=ref,conv2d=ref";
 
 /* A simulation takes the same number of cycles each time: one call is counted, nothing is timed. */
-static clade_status simulate(compare_side *side, runner *r, const compare_demand *demand, compare_row *row) {
-  compare_rtl_mark(side);
+static clade_status simulate(compare_side *side, runner *r, const compare_work *work, const compare_demand *demand,
+                             compare_row *row) {
+  side->kind->mark(side);
   CLADE_TRY(call(r));
   row->calls = 1;
   row->moved = r->moved;
-  return compare_rtl_row(side, demand, row);
+  return side->kind->row(side, work, demand, row);
 }
 
 /* Bundles compute only products of i8, so i8 networks need a fallback device. */
@@ -269,7 +270,7 @@ static clade_status begin(const compare_job *job, compare_side *side, runner *r,
   CLADE_TRY(compare_results(r, reference, &row->error));
   if (compare_classifies(work)) CLADE_TRY(classify(r, work, job->net, &row->accuracy));
   if (!side->simulated) return CLADE_OK;
-  clade_status status = simulate(side, r, demand, row);
+  clade_status status = simulate(side, r, work, demand, row);
   finish(r);
   *r = (runner){0}; /* simulated devices take no turns */
   return status;

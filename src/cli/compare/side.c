@@ -1,6 +1,8 @@
 /* The devices of a comparison: opened, described and probed. */
 #include "cli/compare/compare.h"
 
+#include <stdio.h>
+
 const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "modeled(routed)", "modeled(report)",
                                               "functional-only"};
 
@@ -23,11 +25,24 @@ static clade_status open_device(compare_side *side) {
   return bench->info.compiler ? bench_probe(bench) : CLADE_OK;
 }
 
+static const compare_kind *kind_of(const char *spec) {
+  const compare_kind *const *kind = compare_kinds;
+  while (*kind && !(spec && !strncmp(spec, (*kind)->prefix, strlen((*kind)->prefix)))) kind++;
+  return *kind;
+}
+
+/* Rows name the device by the prefix and the file's stem. */
+static clade_status open_described(compare_side *side) {
+  const char *path = side->spec + strlen(side->kind->prefix);
+  const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strrchr(name, '.');
+  snprintf(side->label, sizeof side->label, "%s%.*s", side->kind->prefix, (int)(end ? end - name : 40), name);
+  side->spec = side->label;
+  return side->kind->open(side, path);
+}
+
 clade_status compare_side_open(const char *spec, compare_side *out) {
-  *out = (compare_side){.spec = spec, .bench = {.dtype = CLADE_F32, .rounds = 7}};
-  clade_status status = compare_model_path(spec) ? compare_model_open(out)
-                        : compare_rtl_path(spec) ? compare_rtl_open(out)
-                                                 : open_device(out);
+  *out = (compare_side){.spec = spec, .kind = kind_of(spec), .bench = {.dtype = CLADE_F32, .rounds = 7}};
+  clade_status status = out->kind ? open_described(out) : open_device(out);
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
 }
 
@@ -41,22 +56,19 @@ clade_status compare_side_ask(compare_side *side) {
 
 void compare_side_close(compare_side *side) {
   clade_device_release(side->bench.device);
-  if (side->simulated) compare_rtl_close(side);
-  if (side->modeled || side->simulated) cycles_device_free(&side->model);
+  if (side->kind) side->kind->close(side);
 }
 
-const char *compare_side_name(const compare_side *side) {
-  return side->modeled || side->simulated ? side->model.name : side->bench.info.name;
-}
+const char *compare_side_name(const compare_side *side) { return side->name ? side->name : side->bench.info.name; }
 
 /* A model computes f32 works in its own element type; the simulated array computes i8 only. */
 bool compare_does(const compare_side *side, const compare_work *work) {
   if (side->simulated) return work->bytes;
-  return !work->bytes || !side->modeled || side->model.element_bytes == 1;
+  return !work->bytes || !side->modeled || side->element_bytes == 1;
 }
 
 const char *compare_dtype(const compare_side *side, const compare_work *work) {
-  uint64_t bytes = work->bytes ? 1 : side->modeled ? side->model.element_bytes : 4;
+  uint64_t bytes = work->bytes ? 1 : side->modeled ? side->element_bytes : 4;
   return bytes == 4 ? "f32" : bytes == 1 ? "i8" : bytes == 2 ? "f16" : "f64";
 }
 

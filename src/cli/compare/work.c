@@ -5,8 +5,7 @@
 
 #include "cli/compare/compare.h"
 #include "models/models.h"
-#include "op/conv/conv.h"
-#include "op/gemm/gemm.h"
+#include "op/op.h"
 
 #define PRODUCT(size, is_quick) \
   { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick }
@@ -174,71 +173,23 @@ static double bytes_of(const clade_type *t) {
   return (double)bytes;
 }
 
-static cycles_work product(int64_t batch, int64_t m, int64_t n, int64_t k) {
-  return (cycles_work){.kind = CYCLES_GEMM, .gemm = {batch, m, n, k}};
+/* Derivatives by the weights included. */
+static double flops_of(const clade_node *n) {
+  if (n->op != &clade__op_conv2d_weights) return clade__node_flops(n);
+  const int64_t *w = n->out[0].shape.dim;
+  return 2.0 * (double)elements(&n->in[1].shape) * (double)(w[1] * w[2] * w[3]);
 }
 
-static cycles_work gemm(const clade_node *n) {
-  const clade_shape *a = clade__gemm_shape(n, 0), *c = &n->out[0].shape;
-  int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1];
-  bool turned = ((const clade__gemm_attrs *)n->attrs)->trans_a;
-  return product(elements(c) / CLADE_MAX(rows * columns, 1), rows, columns, a->dim[a->rank - (turned ? 2 : 1)]);
-}
-
-static cycles_work forward(const clade_node *n) {
-  const int64_t *x = n->in[0].shape.dim, *w = n->in[1].shape.dim, *y = n->out[0].shape.dim;
-  cycles_work out = {.kind = CYCLES_CONV};
-  const clade__conv_attrs *attrs = n->attrs;
-  out.conv.groups = attrs->groups;
-  out.conv.batch = x[0], out.conv.channels = x[1], out.conv.height = x[2], out.conv.width = x[3];
-  out.conv.filters = y[1], out.conv.out_height = y[2], out.conv.out_width = y[3];
-  out.conv.kernel_height = w[2], out.conv.kernel_width = w[3];
-  out.conv.stride_height = attrs->window.stride[0], out.conv.stride_width = attrs->window.stride[1];
-  out.conv.pad_top = attrs->window.pad[0], out.conv.pad_left = attrs->window.pad[1];
-  return out;
-}
-
-/* A derivative of a convolution as a product; w: weights [out, in / groups, height, width], y: the forward result. */
-static cycles_work backward(const clade_node *n, const clade_shape *w, const clade_shape *y, bool of_weights) {
-  int64_t groups = ((const clade__conv_attrs *)n->attrs)->groups, out = w->dim[0] / groups;
-  int64_t taps = w->dim[1] * w->dim[2] * w->dim[3], places = y->dim[0] * y->dim[2] * y->dim[3];
-  return of_weights ? product(groups, out, taps, places) : product(groups, taps, places, out);
-}
-
-static bool work_of(const clade_node *n, cycles_work *out) {
-  const char *op = n->op->name;
-  if (!strcmp(op, "gemm"))
-    *out = gemm(n);
-  else if (!strcmp(op, "conv2d"))
-    *out = forward(n);
-  else if (!strcmp(op, "conv2d_data"))
-    *out = backward(n, &n->in[1].shape, &n->in[0].shape, false);
-  else if (!strcmp(op, "conv2d_weights"))
-    *out = backward(n, &n->out[0].shape, &n->in[1].shape, true);
-  else
-    return false;
-  return true;
-}
-
-static double operations(const cycles_work *w) {
-  if (w->kind == CYCLES_GEMM)
-    return 2.0 * (double)w->gemm.batch * (double)w->gemm.m * (double)w->gemm.n * (double)w->gemm.k;
-  double each = (double)(w->conv.channels / w->conv.groups) * (double)(w->conv.kernel_height * w->conv.kernel_width);
-  return 2.0 * (double)(w->conv.batch * w->conv.filters) * (double)(w->conv.out_height * w->conv.out_width) * each;
-}
-
-clade_status compare_demand_of(const clade_graph *g, compare_demand *out) {
+compare_demand compare_demand_of(const clade_graph *g) {
   clade_type in[CLADE_MAX_OPERANDS], results[CLADE_MAX_OPERANDS];
   clade_node view;
-  cycles_work w;
-  *out = (compare_demand){0};
+  compare_demand out = {.graph = g};
   for (clade__id id = 1; id < g->n_nodes; id++) {
     clade__node_view(g, id, in, results, &view);
-    if (!view.n_out || !work_of(&view, &w)) continue;
-    CLADE_TRY(clade__grow(&out->work, &out->capacity, out->n + 1, sizeof *out->work));
-    out->work[out->n++] = w;
-    out->flops += operations(&w);
-    out->bytes += bytes_of(&view.in[0]) + bytes_of(&view.in[1]) + bytes_of(&view.out[0]);
+    const double flops = flops_of(&view);
+    if (flops <= 0) continue;
+    out.flops += flops;
+    out.bytes += bytes_of(&view.in[0]) + bytes_of(&view.in[1]) + bytes_of(&view.out[0]);
   }
-  return CLADE_OK;
+  return out;
 }

@@ -208,10 +208,8 @@ const clade_impl *const clade__gemm_impls[] = {
     CLADE__PRODUCT_SIMT(gemm),
     CLADE_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = clade__gemm_clblast_accept,
                .emit = clade__gemm_clblast_emit),
-    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_gemm_accept,
-               .cost = clade__systolic_gemm_cost, .emit = clade__systolic_gemm_emit, .bundled = "array_f32"),
-    CLADE_IMPL(.name = "systolic_i8", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_gemm_i8_accept,
-               .cost = clade__systolic_gemm_cost, .emit = clade__systolic_gemm_i8_emit, .bundled = "array_i8"),
+    CLADE__SYSTOLIC(gemm)    /* with its comma */
+    CLADE__SYSTOLIC(gemm_i8) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

@@ -1,5 +1,5 @@
 /* Elementwise nodes on the interpreting kernels of a bundle (fpga/eltwise.cl). */
-#include "op/systolic.h"
+#include "op/systolic/kernels.h"
 
 enum { OPERANDS = 4, AXES = 4 };
 
@@ -33,12 +33,12 @@ static void emit_last(clade_kernel_step *s, const walk *w, const int64_t *value,
   clade__systolic_int4(s, last);
 }
 
-const char *clade__systolic_eltwise_accept(const clade_query *q) {
+static const char *accept(const clade_query *q) {
   if (walk_of(q->node).rank > AXES) return "its kernel takes four axes";
   return clade__systolic_refuses(program_of(q), OPERANDS);
 }
 
-clade_status clade__systolic_eltwise_emit(clade_emit *e, const clade_query *q) {
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   walk w = walk_of(n);
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise");
@@ -54,10 +54,14 @@ clade_status clade__systolic_eltwise_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+const clade_impl clade__systolic_eltwise =
+    CLADE__SYSTOLIC_IMPL(.name = "systolic", .accept = accept, .cost = clade__systolic_elements, .emit = emit,
+                         .bundled = "eltwise");
+
 /* ---- i64: one function of one or two operands ---- */
 static int64_t elements(const clade_type *t) { return clade__product(&t->shape, 0, t->shape.rank); }
 
-const char *clade__systolic_eltwise_i64_accept(const clade_query *q) {
+static const char *i64_accept(const clade_query *q) {
   const clade_node *n = q->node;
   const clade__elt *p = program_of(q);
   if (p->n_insn != 1 || p->insn[0].wrt || p->insn[0].fn < 160 || p->insn[0].fn > 162)
@@ -69,7 +73,7 @@ const char *clade__systolic_eltwise_i64_accept(const clade_query *q) {
   return NULL;
 }
 
-clade_status clade__systolic_eltwise_i64_emit(clade_emit *e, const clade_query *q) {
+static clade_status i64_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const clade__elt_insn *insn = &program_of(q)->insn[0];
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise_i64");
@@ -82,3 +86,7 @@ clade_status clade__systolic_eltwise_i64_emit(clade_emit *e, const clade_query *
   clade__systolic_launch(s);
   return CLADE_OK;
 }
+
+const clade_impl clade__systolic_eltwise_i64 =
+    CLADE__SYSTOLIC_IMPL(.name = "systolic_i64", .accept = i64_accept, .cost = clade__systolic_elements,
+                         .emit = i64_emit, .bundled = "eltwise_i64");

@@ -1,5 +1,5 @@
 /* Elementwise programs in the form that bundled kernels interpret, and cost estimates of their implementations. */
-#include "op/systolic.h"
+#include "op/systolic/kernels.h"
 
 enum { FLOAT, INT, BOOL, OTHER }; /* the same numbers in fpga/prelude.cl */
 enum { SELECT = 273, RESULTS = 8 };

@@ -1,7 +1,7 @@
 /* Matrix products and convolutions on the systolic array of a bundle; fpga/array.cl documents its arguments. */
 #include "op/conv/weights.h"
 #include "op/gemm/gemm.h"
-#include "op/systolic.h"
+#include "op/systolic/kernels.h"
 
 enum { EXTRA = 3, ROW = 6, COLUMN = 7, LATENCY = 16 };
 enum { TILE_COLS = CLADE__SYSTOLIC_TILE_COLS, DEPTH = CLADE__SYSTOLIC_DEPTH, LINE = CLADE__SYSTOLIC_LINE };
@@ -139,26 +139,33 @@ static const char *gemm_refuses(const clade_query *q) {
   return clade__systolic_refuses(&at->epilogue, 1 + EXTRA);
 }
 
-const char *clade__systolic_gemm_accept(const clade_query *q) {
+static const char *gemm_accept(const clade_query *q) {
   return q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32 ? "made for f32" : gemm_refuses(q);
 }
-const char *clade__systolic_gemm_i8_accept(const clade_query *q) {
+static const char *gemm_i8_accept(const clade_query *q) {
   return q->node->in[0].dtype != CLADE_I8 ? "made for i8 by i8" : gemm_refuses(q);
 }
 
-double clade__systolic_gemm_cost(const clade_query *q) {
+static double gemm_cost(const clade_query *q) {
   sums p = gemm(q->node);
   return seconds(q, &p);
 }
 
-clade_status clade__systolic_gemm_emit(clade_emit *e, const clade_query *q) {
+static clade_status gemm_emit(clade_emit *e, const clade_query *q) {
   sums p = gemm(q->node);
   return emit(e, q, "array_f32", &p);
 }
-clade_status clade__systolic_gemm_i8_emit(clade_emit *e, const clade_query *q) {
+static clade_status gemm_i8_emit(clade_emit *e, const clade_query *q) {
   sums p = gemm(q->node);
   return emit(e, q, "array_i8", &p);
 }
+
+const clade_impl clade__systolic_gemm =
+    CLADE__SYSTOLIC_IMPL(.name = "systolic", .accept = gemm_accept, .cost = gemm_cost, .emit = gemm_emit,
+                         .bundled = "array_f32");
+const clade_impl clade__systolic_gemm_i8 =
+    CLADE__SYSTOLIC_IMPL(.name = "systolic_i8", .accept = gemm_i8_accept, .cost = gemm_cost, .emit = gemm_i8_emit,
+                         .bundled = "array_i8");
 
 /* ---- conv2d and conv2d_data: rows are channels, columns are pixels; batches are images and groups ---- */
 static void put_map(int64_t *to, clade__map_1d map) {
@@ -201,7 +208,7 @@ static sums gather(const clade_node *n) {
   return p;
 }
 
-const char *clade__systolic_gather_accept(const clade_query *q) {
+static const char *gather_accept(const clade_query *q) {
   const clade__conv_attrs *at = q->node->attrs;
   const char *reason = clade__systolic_floats(q);
   if (reason) return reason;
@@ -210,15 +217,19 @@ const char *clade__systolic_gather_accept(const clade_query *q) {
   return reason ? reason : too_large(&p);
 }
 
-double clade__systolic_gather_cost(const clade_query *q) {
+static double gather_cost(const clade_query *q) {
   sums p = gather(q->node);
   return seconds(q, &p);
 }
 
-clade_status clade__systolic_gather_emit(clade_emit *e, const clade_query *q) {
+static clade_status gather_emit(clade_emit *e, const clade_query *q) {
   sums p = gather(q->node);
   return emit(e, q, "array_f32", &p);
 }
+
+const clade_impl clade__systolic_gather =
+    CLADE__SYSTOLIC_IMPL(.name = "systolic", .accept = gather_accept, .cost = gather_cost, .emit = gather_emit,
+                         .bundled = "array_f32");
 
 /* ---- conv2d_weights: rows are channels of dy, columns are weights, the inner axis covers images and pixels ---- */
 static sums weights(const clade_node *n) {
@@ -239,19 +250,23 @@ static sums weights(const clade_node *n) {
   return p;
 }
 
-const char *clade__systolic_weights_accept(const clade_query *q) {
+static const char *weights_accept(const clade_query *q) {
   const char *reason = clade__systolic_floats(q);
   if (reason) return reason;
   sums p = weights(q->node);
   return too_large(&p);
 }
 
-double clade__systolic_weights_cost(const clade_query *q) {
+static double weights_cost(const clade_query *q) {
   sums p = weights(q->node);
   return seconds(q, &p);
 }
 
-clade_status clade__systolic_weights_emit(clade_emit *e, const clade_query *q) {
+static clade_status weights_emit(clade_emit *e, const clade_query *q) {
   sums p = weights(q->node);
   return emit(e, q, "array_f32", &p);
 }
+
+const clade_impl clade__systolic_weights =
+    CLADE__SYSTOLIC_IMPL(.name = "systolic", .accept = weights_accept, .cost = weights_cost, .emit = weights_emit,
+                         .bundled = "array_f32");
