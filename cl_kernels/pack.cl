@@ -30,7 +30,7 @@ KERNEL(pack_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_pack_forward_tiles
-/* Blocks of multiples of sixteen 32-bit elements: a work-item transposes up to STRIP columns of a block. */
+/* Blocks of multiples of sixteen elements of 8, 16 or 32 bits: a work-item transposes up to STRIP columns of a block. */
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
       const index_t block, const int stream
@@ -47,7 +47,7 @@ BODY(pack_forward_tiles_item)(const long item, ARGS) {
     for (index_t b = 0; b < block; b += 16) {
       const index_t lanes = min(axis - first - b, (index_t)16);
       if (lanes == 16 && c + 16 <= end) {
-        clade_tile(x + b * inner + c, inner, y + c * block + b, block, stream);
+        TURN_TILE(T)(x + b * inner + c, inner, y + c * block + b, block, stream);
         continue;
       }
 #pragma clang loop vectorize(disable) unroll(disable)

@@ -285,3 +285,28 @@ __attribute__((noinline)) static void clade_tile(const __global int *x, size_t f
     for (int l = 0; l < 8; l++, line += to) STOREN(16, f32, line, 0, (float16)(low[l], high[l]));
   }
 }
+/* The same for 16-bit and 8-bit elements, which are transposed as 32-bit words. */
+#define CLADE_TILE(T)                                                                                              \
+  __attribute__((noinline)) static void CLADE_PASTE(clade_tile_, T)(const __global T *x, size_t from, __global T *y, \
+                                                                    size_t to, int past) {                         \
+    (void)past;                                                                                                    \
+    for (int j = 0; j < 16; j += 8) {                                                                              \
+      float8 low[8], high[8];                                                                                      \
+      _Pragma("unroll") for (int l = 0; l < 8; l++) {                                                              \
+        low[l] = as_float8(convert_uint8(vload8(0, x + l * from + j)));                                            \
+        high[l] = as_float8(convert_uint8(vload8(0, x + (l + 8) * from + j)));                                     \
+      }                                                                                                            \
+      clade_turn(low);                                                                                             \
+      clade_turn(high);                                                                                            \
+      _Pragma("unroll") for (int l = 0; l < 8; l++)                                                                \
+        vstore16(CLADE_PASTE(CLADE_PASTE(convert_, T), 16)(as_uint16((float16)(low[l], high[l]))), 0,              \
+                 y + (j + l) * to);                                                                                \
+    }                                                                                                              \
+  }
+CLADE_TILE(ushort)
+CLADE_TILE(uchar)
+#undef CLADE_TILE
+#define CLADE_TILE_i32 clade_tile
+#define CLADE_TILE_f16 clade_tile_ushort
+#define CLADE_TILE_u8  clade_tile_uchar
+#define TURN_TILE(T)   CLADE_PASTE(CLADE_TILE_, T)

@@ -96,7 +96,7 @@ static const char other_base[] = "it moves elements along axes, to no panels and
 
 const char *clade__packed_tiles(const clade_type *blocked) {
   if (blocked->layout.tile) return other_base;
-  if (clade__element_bytes(blocked->dtype) != 4) return "it moves elements of 32 bits";
+  if (clade__element_bytes(blocked->dtype) > 4) return "it moves elements of up to 32 bits";
   return blocked->layout.block % CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of sixteens" : NULL;
 }
 
