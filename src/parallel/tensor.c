@@ -16,6 +16,7 @@ typedef struct place {
   clade__id whole, shared, part[CLADE_MAX_RANK];
   clade__needs needs;
   clade__state state;
+  int share; /* of an input: the micro-batch that its parts were made in */
 } place;
 
 typedef struct rewriter {
@@ -26,6 +27,7 @@ typedef struct rewriter {
   clade__text *explain;
   clade_dtype wire;
   clade__id assigned; /* of the node being rewritten */
+  int share;          /* of that node */
 } rewriter;
 
 static clade_val val(const rewriter *r, clade__id id) { return clade__graph_val(r->g, id); }
@@ -43,11 +45,16 @@ static void cuts_of(const rewriter *r, clade__id value, int axis, int64_t *cuts)
   for (int i = 0; i <= t->ranks; i++) cuts[i] = clade__family_cut(t, clade__axis_family(t, value, axis), length, i);
 }
 
-/* Communication nodes inherit device and share of the value's producer. */
+static bool is_input(const rewriter *r, clade__id value) {
+  return r->t->g->nodes[r->t->g->values[value].node].op == &clade__op_input;
+}
+
+/* Communication nodes inherit device and share of the value's producer; those of an input belong to the micro-batch
+ * that reads it, so that all micro-batches have the same nodes. */
 static void stand(const rewriter *r, clade__id value) {
   const clade__node *n = &r->t->g->nodes[r->t->g->values[value].node];
   r->g->device = n->device;
-  r->g->share = n->share;
+  r->g->share = is_input(r, value) ? r->share : n->share;
 }
 
 /* Integers are transferred unchanged. */
@@ -139,6 +146,10 @@ static clade_val turned(const rewriter *r, clade__id value, int axis, const int6
 static clade_status part_of(const rewriter *r, clade__id value, int axis, clade__id *id) {
   place *p = &r->at[value];
   int64_t cuts[CLADE__MOST_PARTS + 1];
+  if (is_input(r, value) && p->share != r->share) {
+    memset(p->part, 0, sizeof p->part);
+    p->share = r->share;
+  }
   *id = p->part[axis];
   if (*id) return CLADE_OK;
   const clade_type *type = clade__type(r->t->g, value);
@@ -342,6 +353,7 @@ static clade_status rewrite_node(rewriter *r, clade__id id) {
   const clade__node *n = &r->t->g->nodes[id];
   const clade__dimension *d = clade__node_along(r->t, id);
   clade__id in[CLADE_MAX_OPERANDS];
+  r->share = n->share;
   if (n->n_in == 0 && !n->op->infer) {
     stand(r, n->first_out);
     CLADE_TRY(copy_source(r, id));

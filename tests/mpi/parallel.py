@@ -155,6 +155,7 @@ def begun(n, *options):
 class All(unittest.TestCase):
     def test_devices(self):
         as_one(self, 4, "tensor=2,pipeline=2", *MLP, micro=2, devices=True)
+        as_one(self, 4, "tensor=2,pipeline=2", *MLP, micro=2, devices=True, more=["--memory", "1"]) # parts of the images, too
 
     def test_traced(self):
         """Rank 0 has another run for profiling; the others keep theirs."""
