@@ -25,8 +25,8 @@ PLANTED = [
     ("rows of words of another block", "gemm", "bf16", "mma", "gemm_mma", "(j == column0 || row1 - row0 > plan.s3)",
      "(j == column0)"),
     ("a part that begins a row late", "gemm", "f32", "vec_bare", "gemm",
-     "const index_t row0 = (index_t)((long)tiles * down_at / down) * TM;",
-     "const index_t row0 = (index_t)((long)tiles * down_at / down) * TM + (down_at ? 1 : 0);"),
+     "const index_t row0 = (index_t)((long)tiles * at / down) * TM;",
+     "const index_t row0 = (index_t)((long)tiles * at / down) * TM + (at ? 1 : 0);"),
     ("a panel that is read twice", "gemm", "f32", "vec_panels", "gemm", "panel[s] + i * PANEL",
      "panel[min(s, 2)] + i * PANEL"),
     ("a row's part that is dropped", "gemm", "f32", "vec_panels", "gemm", "k ? total[s][v] + sum[s][v] : sum[s][v]",
@@ -173,8 +173,7 @@ def look(op_test, source, environment, mutation):
             return f"{what}: {problem}"
         # with a separate PoCL cache, since processes that share one wait for each other
         own = {"CLADE_KERNEL_DIR": folder, "POCL_CACHE_DIR": os.path.join(folder, "pocl")}
-        done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--total", "400",
-                               "--first"],
+        done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--first"],
                               env={**environment, **own}, capture_output=True, text=True)
     found = re.search(FINDINGS, done.stderr)
     if done.returncode != 1 or not found or "clade_compile" in done.stderr:
