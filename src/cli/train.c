@@ -22,7 +22,7 @@ static void stop_in_time(int number) {
   stop = 1;
 }
 
-static void install_handlers(void) {
+void train_install_handlers(void) {
   struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* restarts interrupted writes */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
@@ -34,13 +34,13 @@ static void install_handlers(void) {
 /* A compiler in this process may install its own handlers: LLVM takes SIGUSR1 for itself, and calls the others without
  * SA_RESTART, so that a write to a slow reader would fail. */
 static void *keep_handlers(void *unused) {
-  while (nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL) == 0 || errno == EINTR) install_handlers();
+  while (nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL) == 0 || errno == EINTR) train_install_handlers();
   return unused;
 }
 
 void train_catch_signals(void) {
   pthread_t thread;
-  install_handlers();
+  train_install_handlers();
   if (pthread_create(&thread, NULL, keep_handlers, NULL) == 0) pthread_detach(thread);
 }
 

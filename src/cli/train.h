@@ -37,7 +37,8 @@ typedef struct train_job {
 
 /* ---- train.c ---- */
 void train_job_begin(train_job *job); /* all options unset */
-void train_catch_signals(void);
+void train_catch_signals(void);       /* for the rest of the process */
+void train_install_handlers(void);    /* at once */
 
 /* ---- train_options.c ---- */
 extern const cli_args train_description;

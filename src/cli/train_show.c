@@ -146,6 +146,7 @@ static void count_from_here(train_job *job) {
 
 void train_show(void *user, const clade_train_event *event) {
   train_job *job = user;
+  train_install_handlers(); /* LLVM's would interrupt the output that follows */
   if (event->kind == CLADE_TRAIN_STEP) count_from_here(job);
   if (event->kind == CLADE_TRAIN_BEGIN) keep_options(job);
   json_t *line = job->args.json ? event_json(job, event) : NULL;
