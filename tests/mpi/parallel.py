@@ -178,7 +178,7 @@ class All(unittest.TestCase):
             noise(room, 160, 16)
             resnet18 = ["--model", "resnet18", "--data", "npy:" + room, "--batch", "16", "--seed", "7", "--optimizer", "sgd", "--lr",
                         "0.0001", "--strict"]
-            for n, layout in (2, "tensor=2"), (4, "tensor=2,pipeline=2"):
+            for n, layout in (2, "tensor=2"), (3, "tensor=3"), (4, "tensor=4"), (4, "tensor=2,pipeline=2"):
                 as_one(self, n, layout, *resnet18, micro=4)
 
     def test_disagreement_is_named(self):
