@@ -167,6 +167,7 @@ static void compare(const layer *l, clade_device *device, bool flat) {
   clade_run_free(run);
   clade_vars_release(vars);
   clade_func_release(func);
+  clade_graph_release(g);
 }
 
 static void experts(void **state) {
