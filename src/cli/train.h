@@ -40,7 +40,7 @@ void train_job_begin(train_job *job); /* all options unset */
 void train_catch_signals(void);       /* for the rest of the process */
 void train_install_handlers(void);    /* at once */
 
-/* ---- train_options.c ---- */
+/* ---- train_options.c, train_settings.c ---- */
 extern const cli_args train_description;
 /* CLI_DONE, CLI_USAGE, or -1 if help was printed. */
 int train_parse(train_job *job, int argc, char **argv);

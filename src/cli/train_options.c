@@ -1,61 +1,14 @@
 /* The options of clade train and their translation for the trainer. */
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/dtype.h"
-#include "cli/train.h"
+#include "cli/train_options.h"
 #include "comm/wire.h"
 #include "models/models.h"
 
-enum {
-  MODEL,
-  DATA,
-  EPOCHS,
-  BATCH,
-  LR,
-  OPTIMIZER,
-  MOMENTUM,
-  SCHEDULE,
-  WARMUP,
-  WEIGHT_DECAY,
-  CLIP_NORM,
-  CLIP_VALUE,
-  SMOOTHING,
-  AUGMENT,
-  SEED,
-  THREADS,
-  SPLIT,
-  FALLBACK,
-  PLACE,
-  CHECKPOINT_DIR,
-  CHECKPOINT_STEPS,
-  KEEP,
-  RESUME,
-  OVERWRITE,
-  LOG_DIR,
-  TRACE,
-  TRACE_STEPS,
-  DETECT_ANOMALY,
-  TUNE,
-  STRICT,
-  TIMEOUT,
-  SHARD,
-  COMPRESS,
-  SYNC_BATCH_NORM,
-  REDUCE,
-  PRECISION,
-  TYPES,
-  QAT,
-  FREEZE_RANGES,
-  PARALLEL,
-  MICRO_BATCHES,
-  INTERLEAVE,
-  MEMORY,
-  EXPLAIN
-};
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
     [DATA] = {"data", "SET", "digits, fashion-mnist, mnist:DIR, cifar10:DIR, cifar100:DIR or npy:DIR (digits)"},
@@ -263,106 +216,6 @@ static bool take(train_job *job, int option, const char *value) {
   }
 }
 
-/* "3:1", or "auto" */
-static bool take_split(train_job *job) {
-  const char *at = job->split_text;
-  if (!strcmp(at, "auto")) return job->trainer.split_auto = true;
-  for (job->n_split = 0;; at++) {
-    char *end;
-    double part = strtod(at, &end);
-    if (end == at || !(part > 0 && part < 1e6) || job->n_split == TRAIN_MAX_SHARES || (*end && *end != ':')) break;
-    job->split[job->n_split++] = part;
-    at = end;
-    if (*at) continue;
-    job->trainer.split = job->split;
-    return true;
-  }
-  cli_wrong(&job->args,
-            "--split %s: expected auto, or positive numbers with colons between, one for each --device or rank",
-            job->split_text);
-  return false;
-}
-
-/* With ranks, shares are checked once MPI has started. */
-static bool fits_devices(const train_job *job) {
-  if (!job->trainer.split || cli_ranks_started() || job->from_run[SPLIT] || job->n_split == job->args.n_devices)
-    return true;
-  cli_wrong(&job->args, "--split %s: %d shares for %d --device", job->split_text, job->n_split, job->args.n_devices);
-  return false;
-}
-
-clade_status train_fit_split(train_job *job) {
-  const int ranks = clade_comm_size(job->trainer.comm), n = ranks > 1 ? ranks : job->args.n_devices;
-  if (!job->trainer.split || job->n_split == n) return CLADE_OK;
-  if (!job->from_run[SPLIT])
-    return CLADE_FAIL(INVALID, "--split %s: %d shares for %d ranks", job->split_text, job->n_split, n);
-  job->trainer.split = NULL;
-  return CLADE_OK;
-}
-
-clade_status train_fit_layout(train_job *job) {
-  clade_trainer *t = &job->trainer;
-  const int ranks = t->comm ? clade_comm_size(t->comm) : CLADE_MAX(job->args.n_devices, 1);
-  const int64_t cell = (int64_t)CLADE_MAX(t->tensor, 1) * CLADE_MAX(t->pipeline, 1);
-  if (job->data_ranks ? cell * job->data_ranks == ranks : ranks % cell == 0) return CLADE_OK;
-  if (job->from_run[PARALLEL]) {
-    t->tensor = t->pipeline = t->interleave = 0;
-    t->parallel_memory = 0;
-    return CLADE_OK;
-  }
-  return CLADE_FAIL(INVALID, "--parallel %s: its product is %s of the number of %s, which is %d", job->value[PARALLEL],
-                    job->data_ranks ? "none" : "no divisor", t->comm ? "ranks" : "--device", ranks);
-}
-
-static bool take_augment(train_job *job) {
-  clade_augment *a = &job->trainer.augment;
-  const struct {
-    const char *name;
-    int *number;
-    bool *flag;
-    float *real;
-  } parts[] = {{"shift", &a->shift, NULL, NULL},   {"crop", &a->crop, NULL, NULL},
-               {"cutout", &a->cutout, NULL, NULL}, {"rotate", NULL, NULL, &a->rotate},
-               {"flip", NULL, &a->flip, NULL},     {"normalize", NULL, &a->normalize, NULL}};
-  for (const char *at = job->augment_text; *at;) {
-    size_t length = strcspn(at, ",="), i = 0;
-    while (i < CLADE_COUNT(parts) && (strlen(parts[i].name) != length || strncmp(parts[i].name, at, length)) &&
-           !clade__is_old_name(parts[i].name, at, length))
-      i++;
-    if (i == CLADE_COUNT(parts)) break;
-    char *end = (char *)(uintptr_t)at + length;
-    if (parts[i].flag) *parts[i].flag = true;
-    if (!parts[i].flag && *end != '=') break;
-    double value = parts[i].flag ? 0 : strtod(end + 1, &end);
-    if (!(value >= 0 && value <= 10000) || (*end && *end != ',')) break;
-    if (parts[i].number) *parts[i].number = (int)value;
-    if (parts[i].real) *parts[i].real = (float)value;
-    at = *end ? end + 1 : end;
-    if (!*at) return true;
-  }
-  cli_wrong(&job->args, "--augment %s: expected a list like shift=2,rotate=10,flip", job->augment_text);
-  return false;
-}
-
-static bool take_optimizer(train_job *job) {
-  clade_optimizer *o = &job->trainer.optimizer;
-  const double lr = job->lr, decay = CLADE_MAX(job->weight_decay, 0.0), momentum = CLADE_MAX(job->momentum, 0.0);
-  if (!strcmp(job->optimizer, "sgd"))
-    *o = clade_sgd(.lr = lr, .momentum = job->momentum < 0 ? 0.9 : momentum, .weight_decay = decay);
-  else if (!strcmp(job->optimizer, "adam"))
-    *o = clade_adam(.lr = lr, .weight_decay = decay);
-  else if (!strcmp(job->optimizer, "adamw"))
-    *o = clade_adamw(.lr = lr, .weight_decay = job->weight_decay < 0 ? 0.01 : decay);
-  else if (!strcmp(job->optimizer, "rmsprop"))
-    *o = clade_rmsprop(.lr = lr, .momentum = momentum, .weight_decay = decay);
-  else
-    return cli_wrong(&job->args, "--optimizer %s: expected sgd, adam, adamw or rmsprop", job->optimizer), false;
-  if (job->momentum < 0 || strncmp(job->optimizer, "adam", 4)) return true;
-  return cli_wrong(&job->args, "--momentum has no effect with --optimizer %s: it is of sgd and rmsprop",
-                   job->optimizer),
-         false;
-}
-
 /* Refuses options that have no effect without another option. */
 static bool all_take_effect(const train_job *job) {
   const clade_trainer *t = &job->trainer;
@@ -385,29 +238,6 @@ static bool all_take_effect(const train_job *job) {
     if (rows[i].given && !rows[i].there)
       return cli_wrong(&job->args, "--%s needs --%s", rows[i].name, rows[i].needs), false;
   return true;
-}
-
-static bool known_schedule(const train_job *job) {
-  static const char *const names[] = {"constant", "step", "cosine", "one-cycle"};
-  for (size_t i = 0; i < CLADE_COUNT(names); ++i)
-    if (!strcmp(names[i], job->schedule)) return true;
-  return cli_wrong(&job->args, "--schedule %s: expected constant, step, cosine or one-cycle", job->schedule), false;
-}
-
-/* `step` divides the rate by ten after each third of the training. */
-clade_status train_schedule(train_job *job) {
-  clade_schedule *s = &job->trainer.schedule;
-  int64_t warmup = job->warmup, epoch_steps, steps;
-  CLADE_TRY(clade_train_steps(&job->trainer, &epoch_steps, &steps));
-  if (!strcmp(job->schedule, "step"))
-    *s = clade_step_decay(.warmup = warmup, .every = CLADE_MAX(steps / 3, (int64_t)1));
-  else if (!strcmp(job->schedule, "cosine"))
-    *s = clade_cosine(.warmup = warmup, .steps = steps);
-  else if (!strcmp(job->schedule, "one-cycle"))
-    *s = clade_one_cycle(.warmup = warmup, .steps = steps);
-  else
-    *s = clade_constant_rate(.warmup = warmup);
-  return CLADE_OK;
 }
 
 /* --qat trains on one device in f32: drops contrary options of the source run, and its log directory. */
@@ -486,9 +316,9 @@ static int understand(train_job *job) {
   job->trainer.model = model_by_name(job->trainer.model_name);
   if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
   if (!all_take_effect(job) || !fits_qat(job)) return CLI_USAGE;
-  if (job->split_text && !(take_split(job) && fits_devices(job))) return CLI_USAGE;
-  if (job->augment_text && !take_augment(job)) return CLI_USAGE;
-  return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;
+  if (job->split_text && !(train_take_split(job) && train_fits_devices(job))) return CLI_USAGE;
+  if (job->augment_text && !train_take_augment(job)) return CLI_USAGE;
+  return train_take_optimizer(job) && train_knows_schedule(job) ? CLI_DONE : CLI_USAGE;
 }
 
 int train_of_run(train_job *job, const char *run, const char *epochs) {

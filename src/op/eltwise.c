@@ -3,6 +3,7 @@
 
 #include "ir/dimensions.h"
 #include "ir/ties.h"
+#include "op/eltwise.h"
 #include "op/group.h"
 #include "op/systolic.h"
 
@@ -98,192 +99,20 @@ static clade_status grad(clade_grad *g) {
 static uint64_t in_place(const clade_node *n, int out) { return clade__elementwise(n, out, 0); }
 
 /* ---- ref: one element per work-item ---- */
-/* Axes for the loops over all operands, innermost first; adjacent axes are merged if all strides allow it. */
-typedef struct walk {
-  int rank;
-  int64_t dim[CLADE_MAX_RANK], stride[CLADE__ELT_INPUTS][CLADE_MAX_RANK];
-} walk;
-
-static void strides_of(const clade_shape *in, const clade_shape *out, int64_t stride[CLADE_MAX_RANK]) {
-  int64_t step = 1;
-  for (int i = 0; i < out->rank; i++) { /* beginning with the last axis */
-    int axis = in->rank - 1 - i;
-    int64_t d = axis >= 0 ? in->dim[axis] : 1;
-    stride[i] = d == 1 ? 0 : step;
-    step *= d;
-  }
-}
-
-static bool continues(const walk *w, const walk *raw, int axis, int n_in) {
-  if (w->rank == 0) return false;
-  for (int i = 0; i < n_in; i++)
-    if (raw->stride[i][axis] != w->stride[i][w->rank - 1] * w->dim[w->rank - 1]) return false;
-  return true;
-}
-
-static void plan_walk(const clade_node *n, walk *w) {
-  const clade_shape *out = &n->out[0].shape;
-  walk raw = {0};
-  *w = raw;
-  for (int i = 0; i < n->n_in; i++) strides_of(&n->in[i].shape, out, raw.stride[i]);
-  for (int axis = 0; axis < out->rank; axis++) {
-    int64_t d = out->dim[out->rank - 1 - axis];
-    if (d == 1) continue;
-    if (continues(w, &raw, axis, n->n_in)) {
-      w->dim[w->rank - 1] *= d;
-      continue;
-    }
-    w->dim[w->rank] = d;
-    for (int i = 0; i < n->n_in; i++) w->stride[i][w->rank] = raw.stride[i][axis];
-    w->rank++;
-  }
-}
-
-/* True if all operands have the result's shape, so that one index serves all of them. */
-static bool is_flat(const clade_node *n) {
-  for (int i = 0; i < n->n_in; i++) {
-    int64_t in, out;
-    if (clade_shape_elements(&n->in[i].shape, &in) != CLADE_OK ||
-        clade_shape_elements(&n->out[0].shape, &out) != CLADE_OK || in != out)
-      return false;
-  }
-  return true;
-}
-
-/* Parts of the kernel's text that depend on the program: parameters, loads and computation. */
-typedef struct parts {
-  clade__text args, use, load, strides, body, row, lanes, pass, pass_strides;
-} parts;
-
-/* True if an operand is contiguous in the result's order. */
-static bool alike(const walk *w, int i) {
-  int64_t step = 1;
-  for (int axis = 0; axis < w->rank; step *= w->dim[axis++])
-    if (w->stride[i][axis] != step) return false;
-  return true;
-}
-
-/* Number of elements after which the broadcast operands repeat. */
-static int64_t period_of(const walk *w, int n_in) {
-  int64_t period = 1, size = 1;
-  for (int axis = 0; axis < w->rank; axis++) {
-    size *= w->dim[axis];
-    for (int i = 0; i < n_in; i++)
-      if (w->stride[i][axis] && !alike(w, i)) period = size;
-  }
-  return period;
-}
-
-/* How sixteen consecutive results are vectorized:
- *
- *   RUNS      along the last axis
- *   APART     across axes; broadcast operands are gathered for each vector
- *   REPEATED  across axes; broadcast operands have a short period and are gathered once */
-enum { LANES = 16, MOST_REPEATED = 64 };
-typedef enum way { RUNS, APART, REPEATED } way;
-static way way_of(const walk *w, int n_in, bool flat) {
-  if (flat) return RUNS;
-  if (period_of(w, n_in) <= MOST_REPEATED) return REPEATED;
-  return w->dim[0] < LANES ? APART : RUNS;
-}
-
-/* What the text computes at once: one element, a vector of sixteen, or four that are loaded together and computed one
- * by one. */
-typedef enum form { ONE, WIDE, FOUR } form;
-
-static void describe_four(parts *t, const char *type, const char *name, int i, bool flat, bool moves) {
-  if (!moves) {
-    clade__text_add(&t->row, "const %s i%d = LOAD(%s, x%d, AT(s%d)); ", type, i, name, i, i);
-    return;
-  }
-  clade__text_add(&t->row, "%s four%d[4]; FOUR_READ(%s, four%d, x%d, ", type, i, name, i, i);
-  clade__text_add(&t->row, flat ? "at, left) " : "AT(s%d), left) ", i);
-  clade__text_add(&t->load, "const %s i%d = four%d[l]; ", type, i, i);
-}
-
-static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i, bool flat, form as) {
-  const char *name = clade_dtype_name((clade_dtype)p->in_dtype[i]);
-  clade__text_add(&t->args, "ARG(STORAGE(%s), x%d), ", name, i);
-  clade__text_add(&t->use, "USE(STORAGE(%s), x%d); ", name, i);
-  clade__text_add(&t->strides, "const index8_t s%d, ", i);
-  clade__text_add(&t->pass, "PASS(x%d), ", i);
-  clade__text_add(&t->pass_strides, "s%d, ", i);
-  if (as == FOUR) {
-    describe_four(t, clade__compute_type((clade_dtype)p->in_dtype[i]), name, i, flat, flat || w->stride[i][0]);
-    return;
-  }
-  if (as == ONE) {
-    clade__text_add(&t->load, "const %s i%d = LOAD(%s, x%d, ", clade__compute_type((clade_dtype)p->in_dtype[i]), i,
-                    name, i);
-    clade__text_add(&t->load, flat ? "at); " : "AT(s%d)); ", i);
-    return;
-  }
-  way by = way_of(w, p->n_in, flat);
-  const char *one = clade__compute_type((clade_dtype)p->in_dtype[i]);
-  if (by != RUNS && !alike(w, i)) {
-    clade__text_add(&t->lanes, "%s lane%d[%d]; ", one, i, LANES + (by == REPEATED ? MOST_REPEATED : 0));
-    clade__text_add(&t->row, "lane%d[l] = LOAD(%s, x%d, AT(s%d)); ", i, name, i, i);
-    clade__text_add(&t->load, "const %s16 i%d = vload16(0, lane%d + phase); ", one, i, i);
-    return;
-  }
-  if (by != RUNS)
-    clade__text_add(&t->load, "const size_t o%d = at; ", i);
-  else
-    clade__text_add(&t->row, flat ? "const size_t o%d = at; " : "const size_t o%d = AT(s%d); ", i, i);
-  if (flat || w->stride[i][0])
-    clade__text_add(&t->load, "const %s16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); ", one,
-                    i, name, i, i, name, i, i);
-  else
-    clade__text_add(&t->row, "const %s16 i%d = LOAD(%s, x%d, o%d); ", one, i, name, i, i);
-  /* prefetch for a single operand only: with several, hardware prefetching does better */
-  if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i); ", i, i);
-}
-
-static clade_status describe(clade_kernel_step *s, const clade__elt *p, const walk *w, bool flat, form as) {
-  const bool wide = as == WIDE;
-  parts t;
-  memset(&t, 0, sizeof t);
-  clade__text *const all[] = {&t.args,
-                              &t.use,
-                              &t.load,
-                              flat ? NULL : &t.strides,
-                              &t.body,
-                              as != ONE ? &t.row : NULL,
-                              wide && way_of(w, p->n_in, flat) != RUNS ? &t.lanes : NULL,
-                              wide ? &t.pass : NULL,
-                              wide && !flat ? &t.pass_strides : NULL};
-  static const char *const names[] = {"ELT_ARGS", "ELT_USE",   "ELT_LOAD", "ELT_STRIDES",     "ELT_BODY",
-                                      "ELT_ROW",  "ELT_LANES", "ELT_PASS", "ELT_PASS_STRIDES"};
-  clade_status status = CLADE_OK;
-  for (int i = 0; i < p->n_in; i++) describe_operand(&t, p, w, i, flat, as);
-  CLADE_GOTO(wide ? clade__elt_source16(p, &t.body) : clade__elt_source(p, &t.body));
-  for (const clade__text *x = &t.args; x <= &t.pass_strides; x++)
-    if (x->failed) CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
-  for (size_t i = 0; i < CLADE_COUNT(all); i++)
-    if (all[i]) clade_emit_define_text(s, names[i], all[i]->data ? all[i]->data : "");
-  clade_emit_define_text(s, "ELT_OUT", clade_dtype_name(clade__elt_dtype(p)));
-fail:
-  for (clade__text *x = &t.args; x <= &t.pass_strides; x++) clade__text_free(x);
-  return status;
-}
-
-/* The rank is rounded up to one of three classes, which keeps the number of compiled variants small. */
-static int rank_class(int rank) { return rank <= 2 ? 2 : rank <= 4 ? 4 : 8; }
-
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   clade_type in[CLADE__ELT_INPUTS], out;
   clade_node stored;
   const clade_node *n = &stored;
   const clade__elt *p = program_of(q->node);
   clade__node_stored(q->node, in, &out, &stored);
-  bool flat = is_flat(n);
+  bool flat = clade__walk_flat(n);
   int64_t elements;
-  walk w;
+  clade__walk w;
   CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
-  plan_walk(n, &w);
+  clade__walk_of(n, &w);
   clade_kernel_step *s = clade_emit_kernel(e, flat ? "eltwise_flat_ref" : "eltwise_strided_ref");
-  clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
-  CLADE_TRY(describe(s, p, &w, flat, ONE));
+  clade_emit_define(s, "RANK", flat ? 0 : clade__walk_rank(w.rank));
+  CLADE_TRY(clade__eltwise_describe(s, p, &w, flat, CLADE__ONE));
   for (int i = 0; i < n->n_in; i++) clade__emit_in_blocks(s, i);
   clade_emit_out(s, 0);
   size_t group = flat ? 256 : w.dim[0] <= 4 ? 4 : w.dim[0] <= 16 ? 16 : 64;
@@ -317,12 +146,12 @@ static clade_status blocks_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const size_t group = 64;
   int64_t elements;
-  walk w;
+  clade__walk w;
   CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
-  plan_walk(n, &w);
+  clade__walk_of(n, &w);
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise_blocks_ref");
   clade_emit_define(s, "RANK", 0);
-  CLADE_TRY(describe(s, program_of(n), &w, true, ONE));
+  CLADE_TRY(clade__eltwise_describe(s, program_of(n), &w, true, CLADE__ONE));
   clade__emit_in_blocks(s, 0);
   clade__emit_out_blocks(s, 0);
   clade_emit_index(s, elements);
@@ -354,26 +183,26 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = &stored;
   const clade__elt *p = program_of(q->node);
   clade__node_stored(q->node, in, &out, &stored);
-  bool flat = is_flat(n);
+  bool flat = clade__walk_flat(n);
   int64_t elements;
-  walk w;
+  clade__walk w;
   CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
-  plan_walk(n, &w);
+  clade__walk_of(n, &w);
   int64_t piece = (clade__piece(q->device, elements, 16, PIECE) + 15) / 16 * 16;
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise_forward_vec");
-  clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
-  way by = way_of(&w, n->n_in, flat);
-  clade_emit_define(s, "SHORT", by == APART);
-  clade_emit_define(s, "REPEATED", by == REPEATED);
+  clade_emit_define(s, "RANK", flat ? 0 : clade__walk_rank(w.rank));
+  clade__way by = clade__walk_way(&w, n->n_in, flat);
+  clade_emit_define(s, "SHORT", by == CLADE__APART);
+  clade_emit_define(s, "REPEATED", by == CLADE__REPEATED);
   clade_emit_define(s, "STREAM", n->out[0].dtype == CLADE_F32 && clade__streams(q->device, &n->out[0]));
   clade_emit_define(s, "LIGHT", light(p));
-  CLADE_TRY(describe(s, p, &w, flat, WIDE));
+  CLADE_TRY(clade__eltwise_describe(s, p, &w, flat, CLADE__WIDE));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
   for (int i = w.rank; i < CLADE_MAX_RANK; i++) w.dim[i] = 1;
   if (!flat) clade_emit_index8(s, CLADE_MAX_RANK, w.dim);
   for (int i = 0; !flat && i < n->n_in; i++) clade_emit_index8(s, CLADE_MAX_RANK, w.stride[i]);
-  if (!flat) clade_emit_index(s, period_of(&w, n->n_in));
+  if (!flat) clade_emit_index(s, clade__walk_period(&w, n->n_in));
   clade_emit_index(s, elements);
   clade_emit_index(s, piece);
   clade__emit_flat(s, q->device, (elements + piece - 1) / piece);
@@ -383,24 +212,24 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 /* ---- group: four consecutive elements of a row per work-item ---- */
 static const char *group_accept(const clade_query *q) {
   enum { FOURS = 4 };
-  walk w;
+  clade__walk w;
   if (clade__elt_has_blocks(program_of(q->node))) return "made for elements that share no block";
-  plan_walk(q->node, &w);
-  if (!is_flat(q->node) && w.dim[0] < FOURS) return "rows are shorter than four elements";
+  clade__walk_of(q->node, &w);
+  if (!clade__walk_flat(q->node) && w.dim[0] < FOURS) return "rows are shorter than four elements";
   return clade__group_refuses(q, 2 * FOURS);
 }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const clade__elt *p = program_of(n);
-  const bool flat = is_flat(n);
+  const bool flat = clade__walk_flat(n);
   int64_t elements;
-  walk w;
+  clade__walk w;
   CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
-  plan_walk(n, &w);
+  clade__walk_of(n, &w);
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise_forward_group");
-  clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
-  CLADE_TRY(describe(s, p, &w, flat, FOUR));
+  clade_emit_define(s, "RANK", flat ? 0 : clade__walk_rank(w.rank));
+  CLADE_TRY(clade__eltwise_describe(s, p, &w, flat, CLADE__FOUR));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
   if (flat) {

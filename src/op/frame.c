@@ -5,26 +5,19 @@
 
 #include "ir/dimensions.h"
 #include "ir/ties.h"
+#include "op/frame.h"
 #include "op/group.h"
 #include "op/view.h"
 
-typedef struct attrs {
-  clade_shape shape, begin, at; /* shape of the result; start of the copied part in the operand and in the result */
-  int32_t axis;                 /* along which several operands are concatenated */
-  bool inside;                  /* slices: the operand must fill the result from `at` on */
-  int64_t fill;                 /* bit pattern of an element, in the lowest bytes */
-} attrs;
-static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(attrs, shape), 1},
-                                   {"begin", CLADE_ATTR_SHAPE, offsetof(attrs, begin), 1},
-                                   {"at", CLADE_ATTR_SHAPE, offsetof(attrs, at), 1},
-                                   {"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1},
-                                   {"inside", CLADE_ATTR_BOOL, offsetof(attrs, inside), 1},
-                                   {"fill", CLADE_ATTR_I64, offsetof(attrs, fill), 1},
+static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(clade__frame_attrs, shape), 1},
+                                   {"begin", CLADE_ATTR_SHAPE, offsetof(clade__frame_attrs, begin), 1},
+                                   {"at", CLADE_ATTR_SHAPE, offsetof(clade__frame_attrs, at), 1},
+                                   {"axis", CLADE_ATTR_I32, offsetof(clade__frame_attrs, axis), 1},
+                                   {"inside", CLADE_ATTR_BOOL, offsetof(clade__frame_attrs, inside), 1},
+                                   {"fill", CLADE_ATTR_I64, offsetof(clade__frame_attrs, fill), 1},
                                    {0}};
 
-static bool is_size(clade_dim d) { return d >= 0; }
-
-static clade_status check_attrs(const attrs *a, int rank) {
+static clade_status check_attrs(const clade__frame_attrs *a, int rank) {
   const clade_shape *shapes[] = {&a->shape, &a->begin, &a->at};
   for (int i = 0; i < 3; i++)
     if (shapes[i]->rank != rank)
@@ -32,18 +25,18 @@ static clade_status check_attrs(const attrs *a, int rank) {
                         shapes[i]->rank);
   for (int i = 0; i < rank; i++)
     for (int k = 0; k < 3; k++)
-      if (!is_size(shapes[k]->dim[i]) && !clade_dim_is_symbol(shapes[k]->dim[i]))
+      if (!clade__is_size(shapes[k]->dim[i]) && !clade_dim_is_symbol(shapes[k]->dim[i]))
         return CLADE_FAIL(BAD_SHAPE, "frame: dimension %d of the result or a corner of it is negative or no size", i);
   return CLADE_OK;
 }
 
 /* Checks that a slice does not exceed its operand. */
-static clade_status check_inside(const attrs *a, const clade_shape *x) {
+static clade_status check_inside(const clade__frame_attrs *a, const clade_shape *x) {
   char text[2][200];
   for (int i = 0; i < x->rank; i++) {
     clade_dim begin = a->begin.dim[i], end = clade_dim_add(begin, a->shape.dim[i]);
-    bool known = is_size(end) && is_size(x->dim[i]), beyond = known && end > x->dim[i];
-    if (beyond || (is_size(begin) && is_size(x->dim[i]) && begin > x->dim[i]))
+    bool known = clade__is_size(end) && clade__is_size(x->dim[i]), beyond = known && end > x->dim[i];
+    if (beyond || (clade__is_size(begin) && clade__is_size(x->dim[i]) && begin > x->dim[i]))
       return CLADE_FAIL(BAD_SHAPE, "slice: x is %s, which has no %s from %lld on in dimension %d",
                         clade_shape_text(x, text[0], sizeof text[0]),
                         clade_shape_text(&a->shape, text[1], sizeof text[1]), (long long)begin, i);
@@ -52,7 +45,7 @@ static clade_status check_inside(const attrs *a, const clade_shape *x) {
 }
 
 static clade_status check_sides(const clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   clade_dim sum = 0;
   char text[2][200];
   for (int k = 0; k < n->n_in; k++) {
@@ -74,7 +67,7 @@ static clade_status check_sides(const clade_node *n) {
 }
 
 static clade_status infer(clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   int rank = n->in[0].shape.rank;
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(check_attrs(a, rank));
@@ -89,7 +82,7 @@ static clade_status infer(clade_node *n) {
 /* Concatenated operands keep their channels. An axis that is sliced or padded cannot be pruned, since its sizes are
  * attributes. */
 static void ties(clade_ties *t, const clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   for (int i = 0; i < a->shape.rank; i++) {
     int64_t side = 0, length = 0;
     bool whole = !a->begin.dim[i] && !a->at.dim[i];
@@ -107,20 +100,20 @@ static void ties(clade_ties *t, const clade_node *n) {
 
 /* Axes along which all operands have the result's size can be split. */
 static void dims(clade_dims *d, const clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   for (int i = 0; i < a->shape.rank; i++) {
     bool whole = !a->begin.dim[i] && !a->at.dim[i] && (n->n_in == 1 || i != a->axis);
     for (int k = 0; k < n->n_in; k++) whole &= n->in[k].shape.dim[i] == a->shape.dim[i];
     if (!whole) continue;
     const int dim = clade__dims_axis(d, n, i, i);
     for (int k = 1; k < n->n_in; k++) clade_dims_along(d, dim, k, i, 1);
-    clade__dims_length(d, dim, offsetof(attrs, shape.dim) + (size_t)i * sizeof(clade_dim), 1);
+    clade__dims_length(d, dim, offsetof(clade__frame_attrs, shape.dim) + (size_t)i * sizeof(clade_dim), 1);
   }
 }
 
 /* A view is possible if nothing is filled: one operand, without padding. */
 bool clade__frame_view(const clade_node *n, clade__view *v) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   for (int i = 0; i < v->shape.rank; i++) {
     if (n->n_in > 1 || a->at.dim[i] || a->begin.dim[i] + a->shape.dim[i] > v->shape.dim[i]) return false;
     v->offset += a->begin.dim[i] * v->stride[i];
@@ -129,20 +122,16 @@ bool clade__frame_view(const clade_node *n, clade__view *v) {
   return true;
 }
 
-static clade_val add(clade_graph *g, const attrs *a, int n, const clade_val *in) {
-  return clade_node_add(g, &clade__op_frame, NULL, a, n, in, NULL);
-}
-
 /* The part of dy that came from the operand; the rest of the operand's gradient is zero. */
 static clade_status grad(clade_grad *g) {
-  const attrs *own = g->node->attrs;
-  attrs a;
+  const clade__frame_attrs *own = g->node->attrs;
+  clade__frame_attrs a;
   memset(&a, 0, sizeof a);
   a.begin = own->at;
   a.at = own->begin;
   for (int k = 0; k < g->node->n_in; k++) {
     a.shape = g->node->in[k].shape;
-    if (g->wanted[k]) g->din[k] = add(g->graph, &a, 1, g->dout);
+    if (g->wanted[k]) g->din[k] = clade__frame_add(g->graph, &a, 1, g->dout);
     if (k + 1 < g->node->n_in) a.begin.dim[own->axis] = clade_dim_add(a.begin.dim[own->axis], a.shape.dim[own->axis]);
   }
   return CLADE_OK;
@@ -157,7 +146,7 @@ typedef struct part {
 } part;
 
 static part part_of(const clade_node *n, int operand, int64_t side) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   const clade_shape *x = &n->in[operand].shape, *y = &n->out[0].shape;
   part raw = {.total = 1}, p;
   clade__strides(x, raw.from);
@@ -189,7 +178,7 @@ typedef struct whole {
 } whole;
 
 static whole whole_of(const clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__frame_attrs *a = n->attrs;
   const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   int64_t own[CLADE_MAX_RANK] = {0};
   whole w = {.dim = {1}, .high = {1}};
@@ -214,7 +203,7 @@ static whole whole_of(const clade_node *n) {
 
 /* The axes, the bounds of the part, and the fill value. */
 static void emit_axes(clade_kernel_step *s, const clade_node *n) {
-  const uint64_t fill = (uint64_t)((const attrs *)n->attrs)->fill;
+  const uint64_t fill = (uint64_t)((const clade__frame_attrs *)n->attrs)->fill;
   const whole w = whole_of(n);
   clade_emit_i32(s, w.rank);
   clade__emit_last(s, w.rank, w.dim, 1);
@@ -270,7 +259,7 @@ static void emit_part(clade_emit *e, const clade_query *q, int operand, const pa
 static void emit_parts(clade_emit *e, const clade_query *q,
                        void (*part_of_it)(clade_emit *, const clade_query *, int, const part *)) {
   const clade_node *n = q->node;
-  const int axis = ((const attrs *)n->attrs)->axis;
+  const int axis = ((const clade__frame_attrs *)n->attrs)->axis;
   int64_t side = 0;
   for (int k = 0; k < n->n_in; k++) {
     part p = part_of(n, k, side);
@@ -330,7 +319,7 @@ const clade_op clade__op_frame = {
     .min_in = 1,
     .max_in = CLADE_MAX_OPERANDS,
     .n_out = 1,
-    .attr_bytes = sizeof(attrs),
+    .attr_bytes = sizeof(clade__frame_attrs),
     .attrs = table,
     .infer = infer,
     .grad = grad,
@@ -339,99 +328,3 @@ const clade_op clade__op_frame = {
     .autocast = CLADE_AUTOCAST_CARRY,
     .dims = dims,
 };
-
-/* ---- builders ---- */
-static clade_status check_sizes(const char *name, const clade_shape *s, int rank) {
-  if (s->rank != rank) return CLADE_FAIL(BAD_SHAPE, "%s has %d dimensions; expected %d, as x", name, s->rank, rank);
-  for (int i = 0; i < rank; i++)
-    if (!is_size(s->dim[i]) && !clade_dim_is_symbol(s->dim[i]) && s->dim[i] != CLADE_DIM_REST)
-      return CLADE_FAIL(BAD_SHAPE, "%s: dimension %d is negative or no size", name, i);
-  return CLADE_OK;
-}
-
-static void copy_shape(clade_shape *to, const clade_shape *from) {
-  to->rank = from->rank;
-  for (int i = 0; i < from->rank && i < CLADE_MAX_RANK; i++) to->dim[i] = from->dim[i];
-}
-
-clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, clade_shape size) {
-  clade_type type;
-  attrs a;
-  memset(&a, 0, sizeof a);
-  if (!clade__graph_ok(g)) return (clade_val){0};
-  clade_status status = clade_val_type(g, x, &type);
-  if (status == CLADE_OK) status = check_sizes("begin", &begin, type.shape.rank);
-  if (status == CLADE_OK) status = check_sizes("size", &size, type.shape.rank);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, "slice");
-  copy_shape(&a.begin, &begin);
-  copy_shape(&a.shape, &size);
-  a.at.rank = type.shape.rank;
-  a.inside = true;
-  for (int i = 0; i < size.rank; i++) {
-    clade_dim rest = clade_dim_sub(type.shape.dim[i], begin.dim[i]);
-    if (size.dim[i] == CLADE_DIM_REST)
-      a.shape.dim[i] = rest == CLADE_DIM_ERROR ? 0 : rest; /* begins behind the end, which is an error */
-  }
-  return add(g, &a, 1, &x);
-}
-
-/* Converts a value to the bit pattern of one element. */
-static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
-  float f = (float)value;
-  int64_t whole = value >= -0x1p62 && value <= 0x1p62 ? (int64_t)value : 0;
-  bool real = clade__is_float(dtype);
-  size_t each;
-  *bytes = 0;
-  CLADE_TRY(clade__dtype_element(dtype, &each));
-  if (!real && ((double)whole != value || whole < clade__dtype_low(dtype) || whole > clade__dtype_high(dtype)))
-    return CLADE_FAIL(INVALID, "value %g is none of %s", value, clade_dtype_name(dtype));
-  return real ? clade_convert(dtype, bytes, CLADE_F32, &f, 1) : clade_convert(dtype, bytes, CLADE_I64, &whole, 1);
-}
-
-clade_val clade_pad(clade_graph *g, clade_val x, clade_shape before, clade_shape after, double value) {
-  char text[2][200];
-  clade_type type;
-  attrs a;
-  memset(&a, 0, sizeof a);
-  if (!clade__graph_ok(g)) return (clade_val){0};
-  clade_status status = clade_val_type(g, x, &type);
-  if (status == CLADE_OK) status = check_sizes("before", &before, type.shape.rank);
-  if (status == CLADE_OK) status = check_sizes("after", &after, type.shape.rank);
-  if (status == CLADE_OK) status = element(type.dtype, value, &a.fill);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, "pad");
-  copy_shape(&a.at, &before);
-  a.begin.rank = a.shape.rank = type.shape.rank;
-  for (int i = 0; i < type.shape.rank; i++)
-    a.shape.dim[i] = clade_dim_add(clade_dim_add(before.dim[i], type.shape.dim[i]), after.dim[i]);
-  status = clade__type_check(&(clade_type){.dtype = type.dtype, .shape = a.shape}, false);
-  if (status != CLADE_OK)
-    return clade__graph_fail(g,
-                             clade__fail_in(status, "before is %s, after is %s",
-                                            clade_shape_text(&before, text[0], sizeof text[0]),
-                                            clade_shape_text(&after, text[1], sizeof text[1])),
-                             "pad");
-  return add(g, &a, 1, &x);
-}
-
-clade_val clade_concat(clade_graph *g, int n, const clade_val *xs, int axis) {
-  clade_type type;
-  attrs a;
-  memset(&a, 0, sizeof a);
-  if (!clade__graph_ok(g)) return (clade_val){0};
-  clade_status status = CLADE_OK;
-  if (n < 1 || n > CLADE_MAX_OPERANDS) status = CLADE_FAIL(INVALID, "n is %d; expected 1 to %d", n, CLADE_MAX_OPERANDS);
-  if (status == CLADE_OK && !xs) status = CLADE_FAIL(INVALID, "xs is NULL");
-  for (int k = 0; k < n && status == CLADE_OK; k++) {
-    status = clade_val_type(g, xs[k], &type);
-    if (status != CLADE_OK) clade__fail_in(status, "operand %d", k);
-    if (status == CLADE_OK && k == 0) status = clade__axis("operand 0", axis, type.shape.rank, &axis);
-    if (status == CLADE_OK && k == 0) copy_shape(&a.shape, &type.shape);
-    if (status == CLADE_OK && k > 0 && type.shape.rank == a.shape.rank)
-      a.shape.dim[axis] = clade_dim_add(a.shape.dim[axis], type.shape.dim[axis]);
-  }
-  if (status != CLADE_OK) return clade__graph_fail(g, status, "concat");
-  if (n == 1) return xs[0];
-  a.axis = axis;
-  a.begin.rank = a.at.rank = a.shape.rank;
-  return add(g, &a, n, xs);
-}

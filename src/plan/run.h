@@ -173,11 +173,16 @@ static inline uint64_t clade__ticket_execution(clade_ticket ticket) {
   return ticket & ((UINT64_C(1) << CLADE__EXECUTION_BITS) - 1);
 }
 
-/* ---- construction (run.c, run_build.c) ---- */
+/* ---- construction (run.c, run_build.c, run_commands.c) ---- */
 /* Creates buffers, kernels and commands; run->func and run->vars are set. After a failure, the run owns what was
  * created. */
 clade_status clade__run_build(clade_run *run, cl_command_queue user_queue);
 void clade__run_unbuild(clade_run *run);
+/* Whether the step needs a launch: it is separate, or the first of a persistent kernel. */
+bool clade__run_launches(const clade_run *run, size_t step);
+int clade__run_kernels_for(const clade_run *run, const clade__fstep *step);
+void clade__run_count_cmds(clade_run *run);
+clade_status clade__run_cmds(clade_run *run);
 /* Allocates a value with its own buffer, including guards. */
 clade_status clade__run_port_buffer(clade_run *run, const clade__place *place, const char *what, clade__buffer **out);
 /* Offset of a launch operand in elements; the error for a too large offset names argument `index`. */

@@ -1,4 +1,5 @@
-/* Runs one case: builds the graph, executes it with guard zones, and compares results and gradients. */
+/* Runs one case: builds the graph, executes it with guard zones, and compares results and gradients. Over 400 lines:
+ * one case, from its graph to the comparison, can be read from top to bottom. */
 #include <clade/run.h>
 
 #include "op_run.h"

@@ -1,5 +1,6 @@
 /* Tests one op on one device: random cases per element type and implementation, each implementation in turn, with
- * gradients, and limits for the number of kernels. */
+ * gradients, and limits for the number of kernels. Over 400 lines: the options and the loops over cases that they
+ * steer are read together. */
 #include "op_batch.h"
 
 #include <getopt.h>

@@ -98,6 +98,7 @@ PLANTED = [
      "a.c:2"),
     (source_rules.names_in_one_table, "cl_kernels/twice.cl", "/* A. */\n#ifdef __NV_CL_C_VERSION\n#endif\n", ".cl:2"),
     (source_rules.short_files, "docs/long.md", "line\n" * 601, "601 lines"),
+    (source_rules.long_sources, "src/op/a.c", "/* A. */\n" + "int a;\n" * 400, "src/op/a.c:1"),
     (performance_page.measured_page, "docs/performance/cpu.json", GOOD["docs/performance/cpu.json"].replace("0.5", "0.6"),
      "is not what"),
     (performance_page.measured_page, "docs/performance/cpu.json", '{"processor": 1', "cannot be made: JSONDecodeError"),

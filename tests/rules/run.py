@@ -16,7 +16,7 @@ import source_rules
 
 SOURCE = [performance_page.measured_page, source_rules.downward_includes, source_rules.opencl_behind_one_door,
           source_rules.names_in_one_table,
-          source_rules.short_files, source_rules.nothing_unfinished, source_rules.opening_comments,
+          source_rules.short_files, source_rules.long_sources, source_rules.nothing_unfinished, source_rules.opening_comments,
           source_rules.complete_ops, source_rules.implementations_in_one_place, source_rules.preludes_macros_stay,
           docs_rules.ops_page, docs_rules.links, docs_rules.index,
           api_reference.api_pages]

@@ -112,6 +112,17 @@ def short_files(root, limit=600):
     return bad
 
 
+def long_sources(root, limit=400):
+    """A longer file of C says in its opening comment why it is one file."""
+    bad = []
+    for path in files(root, ".c", ".h"):
+        text = read(root, path)
+        opening = " ".join(text.split("*/")[0].replace("\n *", " ").split())
+        if text.count("\n") > limit and f"Over {limit} lines:" not in opening:
+            bad.append(f"{path}:1: more than {limit} lines; its opening comment does not say \"Over {limit} lines: …\"")
+    return bad
+
+
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 
 

@@ -1,5 +1,6 @@
 /* Placement on the fallback device, with toy ops: unsupported nodes, estimated and measured total cost, program
- * changes, and forced placements. Small random graphs are compared with exhaustive search. */
+ * changes, and forced placements. Small random graphs are compared with exhaustive search. Over 400 lines: all cases
+ * use the toy ops at its top. */
 #include <stdio.h>
 
 #include "toy.h"

@@ -1,5 +1,5 @@
 /* Host steps of a user's op: sends its input through a socket and waits for the answer while kernels run; failures
- * and cancellation; the order of effects. */
+ * and cancellation; the order of effects. Over 400 lines: all cases use the op and its peer at its top. */
 #include <fcntl.h>
 #include <poll.h>
 #include <semaphore.h>

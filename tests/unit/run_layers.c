@@ -1,4 +1,5 @@
-/* Layers and losses in training and inference: results, variables, symbols and refusals. */
+/* Layers and losses in training and inference: results, variables, symbols and refusals. Over 400 lines: a case per
+ * layer, all of one form. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 /* Graphs with blocked layouts between nodes: the results of dense ones, between guards. Packed copies of variables:
- * made once per version, shared, dropped, and never stale. */
+ * made once per version, shared, dropped, and never stale. Over 400 lines: all cases use the implementations in
+ * blocked layouts at its top. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

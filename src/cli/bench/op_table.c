@@ -1,4 +1,5 @@
-/* Memory-bound ops of `clade bench op`: how to build each, its expected results, and how many bytes it moves. */
+/* Memory-bound ops of `clade bench op`: how to build each, its expected results, and how many bytes it moves. Over
+ * 400 lines: one table, with what each of its rows names. */
 #include <math.h>
 
 #include "cli/bench/op.h"
