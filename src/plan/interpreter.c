@@ -1,12 +1,11 @@
-/* Selects the interpreter kernels (cl_kernels/persistent.cl) that execute the steps of persistent kernels: the
- * func's own, compiled for the steps that no existing one covers, and existing ones from other funcs. */
+/* The kernel (cl_kernels/persistent.cl) that executes the steps of a device's persistent kernels: which steps it can
+ * execute, and its request, with a case for each distinct kernel among them. */
 #include <stdio.h>
 
 #include "plan/plan.h"
 
-enum { MOST_FOUND = 4 /* per device; each one splits persistent kernels */ };
-/* Pointer arguments are rounded up, so that other funcs can reuse the kernel even if this func's persistent kernels
- * were split by duration. */
+/* Pointer arguments are rounded up, so that a func of the same steps with other sizes has the same kernel even if its
+ * persistent kernels are split by duration. */
 enum { BASES_STEP = 16, BASES_SUM = 32 };
 
 /* ---- steps that can be members ---- */
@@ -32,113 +31,17 @@ static bool may_join(const clade_func *func, const clade__fstep *step, clade__re
   return has_item(request);
 }
 
-/* ---- assignment of steps to interpreters ---- */
-static clade_status add(clade_func *func, const clade__finterpreter *interpreter) {
-  CLADE_TRY(clade__grow(&func->interpreters, &func->interpreter_capacity, func->n_interpreters + 1,
-                        sizeof *func->interpreters));
-  func->interpreters[func->n_interpreters++] = *interpreter;
-  return CLADE_OK;
-}
-
-/* A device's own interpreter has the index of the device. */
-static uint32_t own(const clade__fstep *step) { return (uint32_t)step->device + 1; }
-
-clade_status clade__own_interpreters(clade_func *func) {
-  func->n_interpreters = 0;
-  for (int d = 0; d < func->n_devices; d++)
-    CLADE_TRY(add(func, &(clade__finterpreter){.device = d, .n_bases = CLADE__PERSISTENT_BASES}));
+clade_status clade__find_joining(clade_func *func) {
+  func->interpreters = clade__new((size_t)func->n_devices, sizeof *func->interpreters);
+  if (!func->interpreters) return CLADE_NO_MEMORY;
   for (size_t s = 0; s < func->n_steps; s++) {
     clade__fstep *step = &func->steps[s];
     clade__request request;
     if (!may_join(func, step, &request)) continue;
-    CLADE_TRY(clade__member_hash(&request, &step->key));
-    step->interpreter = own(step);
+    CLADE_TRY(clade__request_hash(&request, &step->key));
+    step->joins = true;
   }
   return CLADE_OK;
-}
-
-void clade__drop_found(clade_func *func) {
-  func->n_interpreters = (size_t)func->n_devices;
-  for (size_t s = 0; s < func->n_steps; s++)
-    if (func->steps[s].interpreter) func->steps[s].interpreter = own(&func->steps[s]);
-}
-
-/* ---- existing interpreters ---- */
-typedef struct search {
-  clade__hash *key; /* of steps not covered so far */
-  size_t *step;
-  int32_t *number;
-  size_t n;
-} search;
-
-static void left(const clade_func *func, int device, search *s) {
-  s->n = 0;
-  for (size_t i = 0; i < func->n_steps; i++) {
-    if (func->steps[i].device != device || func->steps[i].interpreter != own(&func->steps[i])) continue;
-    s->key[s->n] = func->steps[i].key;
-    s->step[s->n++] = i;
-  }
-}
-
-/* Whether the interpreter has enough pointer arguments for the step. */
-static bool fits(const clade__fstep *step, int n_bases) {
-  int n = 0;
-  for (int i = 0; i < step->n_operands; i++) {
-    const clade__operand *o = &step->operand[i];
-    int k = 0;
-    while (k < i && (step->operand[k].cell < 0 || step->operand[k].place.space != o->place.space ||
-                     step->operand[k].place.index != o->place.index))
-      k++;
-    n += o->cell >= 0 && k == i;
-  }
-  return n <= n_bases;
-}
-
-static clade_status find(clade_func *func, int device, search *s) {
-  for (int turn = 0; turn < MOST_FOUND; turn++) {
-    clade__holder holder;
-    left(func, device, s);
-    CLADE_TRY(clade__store_holder(func->devices[device], s->n, s->key, s->number, &holder));
-    if (!holder.held) break;
-    const int n_bases = (int)holder.n_args - CLADE__PERSISTENT_HEAD;
-    CLADE_TRY(
-        add(func, &(clade__finterpreter){.device = device, .found = true, .hash = holder.hash, .n_bases = n_bases}));
-    for (size_t i = 0; i < s->n; i++) {
-      clade__fstep *step = &func->steps[s->step[i]];
-      if (s->number[i] < 0 || !fits(step, n_bases)) continue;
-      step->interpreter = (uint32_t)func->n_interpreters;
-      step->member = (uint32_t)s->number[i];
-    }
-  }
-  return CLADE_OK;
-}
-
-static clade_status half_found(const clade_func *func, bool *yes) {
-  clade__map known = {0};
-  size_t all = 0, found = 0, at;
-  clade_status status = CLADE_OK;
-  for (size_t s = 0; s < func->n_steps; s++) {
-    const clade__fstep *step = &func->steps[s];
-    if (!step->interpreter || clade__map_get(&known, step->key, &at)) continue;
-    CLADE_GOTO(clade__map_put(&known, step->key, all++));
-    found += func->interpreters[step->interpreter - 1].found;
-  }
-  *yes = found && 2 * found >= all;
-fail:
-  clade__map_free(&known);
-  return status;
-}
-
-clade_status clade__found_interpreters(clade_func *func, bool *spared) {
-  search s = {clade__new(func->n_steps, sizeof *s.key), clade__new(func->n_steps, sizeof *s.step),
-              clade__new(func->n_steps, sizeof *s.number), 0};
-  clade_status status = s.key && s.step && s.number ? CLADE_OK : CLADE_NO_MEMORY;
-  for (int d = 0; d < func->n_devices && status == CLADE_OK; d++)
-    if (clade__quirk_has(func->devices[d], CLADE__QUIRK_SLOW_WAKE)) status = find(func, d, &s);
-  clade__free(s.key);
-  clade__free(s.step);
-  clade__free(s.number);
-  return status == CLADE_OK ? half_found(func, spared) : status;
 }
 
 /* ---- kernel requests ---- */
@@ -180,11 +83,11 @@ static clade_status add_member(clade_func *func, clade__fstep *step, making *m) 
   return CLADE_OK;
 }
 
-static clade_status add_members(clade_func *func, uint32_t interpreter, making *m) {
+static clade_status add_members(clade_func *func, int device, making *m) {
   int sum = 0;
   for (size_t c = 0; c < func->n_persistent; c++) {
     const clade__fpersistent *persistent = &func->persistent[c];
-    if (persistent->interpreter != interpreter) continue;
+    if (persistent->device != device) continue;
     sum += persistent->n_bases;
     m->most_bases = CLADE_MAX(m->most_bases, CLADE_MAX(persistent->n_bases, CLADE_MIN(sum, BASES_SUM)));
     for (size_t i = 0; i < persistent->count; i++) CLADE_TRY(add_member(func, &func->steps[persistent->first + i], m));
@@ -226,22 +129,17 @@ static clade_status describe(clade_func *func, const making *m, clade__request *
   return CLADE_OK;
 }
 
-static bool needed(const clade_func *func, uint32_t interpreter) {
+static bool needed(const clade_func *func, int device) {
   for (size_t c = 0; c < func->n_persistent; c++)
-    if (func->persistent[c].interpreter == interpreter) return true;
+    if (func->persistent[c].device == device) return true;
   return false;
 }
 
-clade_status clade__persistent_request(clade_func *func, uint32_t interpreter, clade__request *request) {
-  const clade__finterpreter *found = &func->interpreters[interpreter - 1];
+clade_status clade__persistent_request(clade_func *func, int device, clade__request *request) {
   making m = {0};
   *request = (clade__request){0};
-  if (!needed(func, interpreter)) return CLADE_OK;
-  if (found->found) {
-    *request = (clade__request){.file = "persistent", .kernel = "persistent", .found = &found->hash};
-    return CLADE_OK;
-  }
-  clade_status status = add_members(func, interpreter, &m);
+  if (!needed(func, device)) return CLADE_OK;
+  clade_status status = add_members(func, device, &m);
   if (status == CLADE_OK) status = describe(func, &m, request);
   clade__map_free(&m.known);
   clade__free(m.members);

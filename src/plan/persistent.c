@@ -1,5 +1,5 @@
 /* Forms persistent kernels: groups of consecutive steps that run in one launch on devices with slow launches. A
- * persistent kernel is a table of arguments (run_persistent.c) for an interpreter kernel that can execute its steps
+ * persistent kernel is a table of arguments (run_persistent.c) for a kernel that can execute its steps
  * (interpreter.c). */
 #include "plan/plan.h"
 
@@ -19,12 +19,12 @@ int clade__persistent_base(const clade__fpersistent *persistent, const clade__pl
 }
 
 /* Adds the step's buffers; false: there are too many. */
-static bool add_bases(const clade_func *func, clade__fpersistent *persistent, const clade__fstep *step) {
-  const int before = persistent->n_bases, most = func->interpreters[persistent->interpreter - 1].n_bases;
+static bool add_bases(clade__fpersistent *persistent, const clade__fstep *step) {
+  const int before = persistent->n_bases;
   for (int i = 0; i < step->n_operands; i++) {
     const clade__operand *o = &step->operand[i];
     if (o->cell < 0 || clade__persistent_base(persistent, &o->place) >= 0) continue;
-    if (persistent->n_bases == most) {
+    if (persistent->n_bases == CLADE__PERSISTENT_BASES) {
       persistent->n_bases = before;
       return false;
     }
@@ -38,7 +38,7 @@ static clade_status persistent_new(clade_func *func, size_t first, clade__fpersi
       clade__grow(&func->persistent, &func->persistent_capacity, func->n_persistent + 1, sizeof *func->persistent));
   *out = &func->persistent[func->n_persistent];
   const clade__fstep *step = &func->steps[first];
-  **out = (clade__fpersistent){.first = first, .device = step->device, .interpreter = step->interpreter, .workers = 1};
+  **out = (clade__fpersistent){.first = first, .device = step->device, .workers = 1};
   (*out)->bases = clade__arena_new(&func->arena, CLADE__PERSISTENT_BASES * sizeof *(*out)->bases);
   if (!(*out)->bases) return CLADE_NO_MEMORY;
   func->n_persistent++;
@@ -61,7 +61,7 @@ static void estimate(clade_func *func) {
   for (size_t s = 0, end; s < func->n_steps; s = end) {
     clade__fstep *steps = func->steps;
     bool any = false;
-    for (end = s; end < func->n_steps && steps[end].node == steps[s].node; end++) any |= steps[end].interpreter > 0;
+    for (end = s; end < func->n_steps && steps[end].node == steps[s].node; end++) any |= steps[end].joins;
     const double own = any ? seconds_of_node(func, &steps[s]) / (double)(end - s) : 0;
     for (size_t i = s; i < end; i++) steps[i].seconds = own;
   }
@@ -85,75 +85,53 @@ static size_t table_words(const clade_func *func, const clade__fpersistent *pers
 }
 
 /* ---- selection ---- */
-/* Few steps, in the func or in its own interpreter, do not justify compiling an interpreter; their single kernels
- * are compiled already or useful to other funcs. */
+/* Few steps, in the func or on the device, do not justify compiling a kernel for them; their single kernels are
+ * compiled already or useful to other funcs. */
 static bool worth(const clade_func *func, size_t steps, const clade__fpersistent *persistent) {
-  const clade__finterpreter *interpreter = &func->interpreters[persistent->interpreter - 1];
-  return steps >= clade__persistent_least && (interpreter->found || interpreter->n_steps >= clade__persistent_least);
+  return steps >= clade__persistent_least && func->interpreters[persistent->device].n_steps >= clade__persistent_least;
 }
 
-static size_t keep_or_drop(clade_func *func, size_t steps) {
-  size_t kept = 0, inside = 0;
-  for (size_t c = 0; c < func->n_persistent; c++) {
-    if (!worth(func, steps, &func->persistent[c])) continue;
-    inside += func->persistent[c].count;
-    func->persistent[kept++] = func->persistent[c];
-  }
+static void keep_or_drop(clade_func *func, size_t steps) {
+  size_t kept = 0;
+  for (size_t c = 0; c < func->n_persistent; c++)
+    if (worth(func, steps, &func->persistent[c])) func->persistent[kept++] = func->persistent[c];
   func->n_persistent = kept;
-  return inside;
 }
 
 static double most_of(const clade_func *func) {
   double all = 0;
-  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].interpreter ? func->steps[s].seconds : 0;
+  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].joins ? func->steps[s].seconds : 0;
   return CLADE_MIN(CLADE_MAX(short_seconds, all / PARTS), long_seconds);
 }
 
-/* Number of launches and estimated time of all steps that could be in persistent kernels. */
-typedef struct outcome {
-  size_t launches;
-  double seconds;
-} outcome;
-
-static clade_status form(clade_func *func, outcome *out) {
+static clade_status form(clade_func *func) {
   const double most = most_of(func);
   clade__fpersistent *persistent = NULL;
   double seconds = 0;
   size_t steps = 0;
   func->n_persistent = 0;
-  out->seconds = 0;
-  for (size_t i = 0; i < func->n_interpreters; i++) func->interpreters[i].n_steps = 0;
   for (size_t s = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
-    if (!step->interpreter) {
+    if (!step->joins) {
       persistent = NULL;
       continue;
     }
     seconds += step->seconds;
-    out->seconds += step->seconds;
     steps++;
-    func->interpreters[step->interpreter - 1].n_steps++;
-    if (!persistent || step->awaits || persistent->interpreter != step->interpreter || seconds > most ||
-        !add_bases(func, persistent, step)) {
+    func->interpreters[step->device].n_steps++;
+    if (!persistent || step->awaits || persistent->device != step->device || seconds > most ||
+        !add_bases(persistent, step)) {
       CLADE_TRY(persistent_new(func, s, &persistent));
       seconds = step->seconds;
-      (void)add_bases(func, persistent, step); /* a single step always fits */
+      (void)add_bases(persistent, step); /* a single step always fits */
     }
     persistent->per_slot |= step->per_slot;
     const size_t busy = CLADE_MIN(step->launch->global[0], (size_t)most_workers(func, step->device));
     persistent->workers = CLADE_MAX(persistent->workers, (uint32_t)busy);
     persistent->count++;
   }
-  const size_t inside = keep_or_drop(func, steps);
-  out->launches = func->n_persistent + steps - inside;
+  keep_or_drop(func, steps);
   return CLADE_OK;
-}
-
-/* Existing interpreters cover only part of the steps; others need separate launches. Accepted if these cost at most
- * 1/25 of the estimated time. */
-static bool little_lost(const outcome *alone, const outcome *with) {
-  static const double wake = 25e-6; /* time to wake a thread for a launch */
-  return ((double)with->launches - (double)alone->launches) * wake <= alone->seconds / 25;
 }
 
 /* Offsets in the device's table: counters first, then the persistent kernels one after the other. */
@@ -170,18 +148,9 @@ static void settle_tables(clade_func *func) {
 }
 
 clade_status clade__persistent_plan(clade_func *func) {
-  outcome alone, with;
-  bool spared = false;
-  CLADE_TRY(clade__own_interpreters(func));
+  CLADE_TRY(clade__find_joining(func));
   estimate(func);
-  const size_t own = func->n_interpreters;
-  CLADE_TRY(form(func, &alone));
-  if (func->n_persistent) CLADE_TRY(clade__found_interpreters(func, &spared));
-  if (spared) CLADE_TRY(form(func, &with));
-  if (func->n_interpreters > own && !(spared && little_lost(&alone, &with))) {
-    clade__drop_found(func);
-    CLADE_TRY(form(func, &alone));
-  }
+  CLADE_TRY(form(func));
   for (size_t c = 0; c < func->n_persistent; c++)
     for (size_t i = 0; i < func->persistent[c].count; i++)
       func->steps[func->persistent[c].first + i].persistent = (uint32_t)c + 1;

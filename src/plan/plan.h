@@ -61,7 +61,7 @@ typedef struct clade__fstep {
   uint32_t time;             /* position for lifetimes */
   size_t request;            /* KERNEL: index of its request and kernel; unset in persistent kernels */
   uint32_t persistent;       /* KERNEL: the persistent kernel that contains it, from 1; 0: none */
-  uint32_t interpreter;      /* KERNEL: the interpreter that can execute it, from 1; 0: none */
+  bool joins;                /* KERNEL: a persistent kernel can contain it */
   uint32_t member;           /* its case number in the interpreter */
   clade__hash key;           /* hash of its kernel as a member */
   double seconds;            /* estimated; a node's time divided among its steps */
@@ -84,14 +84,9 @@ typedef struct clade__fpack {
   clade__fstep step;
 } clade__fpack;
 
-/* A kernel that executes the steps of persistent kernels: a device's own one of this func, or an existing one of
- * another func. */
+/* The kernel that executes the steps of a device's persistent kernels. */
 typedef struct clade__finterpreter {
-  int device;
-  bool found; /* existing kernel of another func, identified by `hash`: */
-  clade__hash hash;
-  int n_bases;    /* number of its pointer arguments */
-  size_t n_steps; /* assigned steps */
+  size_t n_steps; /* that it can execute */
   size_t request;
 } clade__finterpreter;
 
@@ -99,10 +94,9 @@ typedef struct clade__finterpreter {
 typedef struct clade__fpersistent {
   size_t first, count; /* range of the func's steps */
   int device;
-  uint32_t interpreter; /* from 1 */
-  uint32_t workers;     /* work-groups: one per compute unit, at most the items of its widest step */
-  bool per_slot;        /* contains a step that is */
-  size_t at, end;       /* range of words in the device's table */
+  uint32_t workers; /* work-groups: one per compute unit, at most the items of its widest step */
+  bool per_slot;    /* contains a step that is */
+  size_t at, end;   /* range of words in the device's table */
   int n_bases;
   clade__place *bases; /* buffers of all steps, by space and index */
 } clade__fpersistent;
@@ -158,9 +152,8 @@ struct clade_func {
   clade__request *requests;
   int *request_device;
   size_t n_requests, request_capacity;
-  clade__program_kernel *kernels; /* [n_requests] */
-  clade__finterpreter *interpreters;
-  size_t n_interpreters, interpreter_capacity;
+  clade__program_kernel *kernels;    /* [n_requests] */
+  clade__finterpreter *interpreters; /* [n_devices] */
   clade__fpersistent *persistent;
   size_t n_persistent, persistent_capacity;
   /* [n_steps]: separate kernels of steps in persistent kernels, for profiled runs; under the lock; NULL: not
@@ -208,15 +201,11 @@ clade_status clade__list_requests(clade_func *func); /* the first part of it */
 clade_status clade__prepare_apart(clade_func *func);
 /* Excludes the arguments of its launch. */
 void clade__step_request(const clade_func *func, const clade__fstep *step, clade__request *out);
-/* Forms the persistent kernels, after places are known. Then the request of an interpreter; it has no file if no
- * persistent kernel uses the interpreter. */
+/* Forms the persistent kernels, after places are known. Then the request of a device's interpreter; it has no file if
+ * the device has no persistent kernel. */
 clade_status clade__persistent_plan(clade_func *func);
-clade_status clade__persistent_request(clade_func *func, uint32_t interpreter, clade__request *request);
-/* Assigns steps to interpreters (interpreter.c): a device's own, or an existing one. *spared: at least half of the
- * distinct kernels need no compilation. */
-clade_status clade__own_interpreters(clade_func *func);
-clade_status clade__found_interpreters(clade_func *func, bool *spared);
-void clade__drop_found(clade_func *func); /* assigns all steps to the own interpreters again */
+clade_status clade__persistent_request(clade_func *func, int device, clade__request *request);
+clade_status clade__find_joining(clade_func *func); /* the steps that persistent kernels can contain */
 /* Layout of the table, as in cl_kernels/persistent.cl: words per memory line, words of a step before its arguments;
  * and the number of kernel arguments before the pointers. */
 enum { CLADE__PERSISTENT_LINE = 16, CLADE__PERSISTENT_STEP = 8, CLADE__PERSISTENT_HEAD = 3 };

@@ -74,12 +74,11 @@ static clade_status request_of(clade_func *func, clade__fstep *step, clade__map 
 }
 
 static clade_status persistent_requests(clade_func *func) {
-  for (uint32_t i = 1; i <= func->n_interpreters; i++) {
-    clade__finterpreter *interpreter = &func->interpreters[i - 1];
+  for (int d = 0; func->interpreters && d < func->n_devices; d++) {
     clade__request request;
-    CLADE_TRY(clade__persistent_request(func, i, &request));
-    interpreter->request = func->n_requests;
-    if (request.file) CLADE_TRY(add_request(func, &request, interpreter->device));
+    CLADE_TRY(clade__persistent_request(func, d, &request));
+    func->interpreters[d].request = func->n_requests;
+    if (request.file) CLADE_TRY(add_request(func, &request, d));
   }
   return CLADE_OK;
 }

@@ -135,10 +135,10 @@ int clade__run_kernels_for(const clade_run *run, const clade__fstep *step) {
 static clade_status kernels_of(clade_run *run, size_t s) {
   const clade__fstep *step = &run->func->steps[s];
   const clade__fpersistent *persistent = clade__run_persistent(run, step);
-  const clade__program_kernel *from =
-      persistent         ? &run->func->kernels[run->func->interpreters[persistent->interpreter - 1].request]
-      : step->persistent ? &run->func->apart[s]
-                         : &run->func->kernels[step->request];
+  const clade__program_kernel *from = persistent
+                                          ? &run->func->kernels[run->func->interpreters[persistent->device].request]
+                                      : step->persistent ? &run->func->apart[s]
+                                                         : &run->func->kernels[step->request];
   char name[32];
   for (int slot = 0; slot < clade__run_kernels_for(run, step); slot++) {
     cl_kernel *kernel = &run->kernels[run->n_kernels];

@@ -54,7 +54,6 @@ static clade_status compile(clade__store *store, const batch *b) {
     char name[CLADE__KERNEL_NAME];
     clade__request_name(b->requests[i], b->keys[i], name);
     CLADE_GOTO(clade__store_add_entry(store, b->keys[i], at, name));
-    CLADE_GOTO(clade__store_add_members(store, b->requests[i], b->keys[i]));
     store->stats.compiled++;
   }
 fail:

@@ -9,7 +9,7 @@
 
 static const uint64_t LARGEST = 256u << 20;
 static const char MAGIC[8] = {'C', 'L', 'A', 'D', 'E', 'P', 'C', '\n'};
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 typedef struct header {
   char magic[8];

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(clade__index_record) == 136, "a record has no padding");
+_Static_assert(sizeof(clade__index_record) == 128, "a record has no padding");
 
 void clade__index_free(clade__index *index) {
   clade__free(index->records);

@@ -82,8 +82,6 @@ void clade__cache_file_name(clade__cache_kind kind, clade__hash name, char text[
 typedef struct clade__index_record {
   clade__hash key, binary;
   char name[CLADE__KERNEL_NAME];
-  uint32_t n_members; /* members of the kernel; each has its own record under clade__member_key */
-  uint32_t number;    /* of a member within its kernel */
 } clade__index_record;
 typedef struct clade__index {
   clade__index_record *records;
@@ -135,8 +133,6 @@ typedef struct clade__entry { /* a kernel, keyed by request */
   clade__hash key;
   size_t program;
   char name[CLADE__KERNEL_NAME];
-  clade__hash *members; /* [n_members]; of kernels compiled by this process */
-  uint32_t n_members;
 } clade__entry;
 typedef struct clade__launch { /* a kernel prepared for a launch configuration */
   clade__hash key;
@@ -182,10 +178,6 @@ clade_status clade__store_add_program(clade__store *store, cl_program program, c
 clade_status clade__store_add_entry(clade__store *store, clade__hash key, size_t program, const char *name);
 clade__entry *clade__store_entry(const clade__store *store, clade__hash key); /* NULL: not found */
 bool clade__store_ready(const clade__store *store, const clade__wanted *wanted);
-
-/* Kernels with members (members.c): stores an entry's members; the key of a member's record. */
-clade_status clade__store_add_members(clade__store *store, const clade__request *request, clade__hash key);
-clade__hash clade__member_key(clade__hash kernel, clade__hash member);
 
 /* Serves requests from memory and the cache. */
 clade_status clade__store_without_compiler(clade__store *store, size_t n, const clade__wanted *wanted);

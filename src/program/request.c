@@ -37,10 +37,6 @@ clade_status clade__request_source(const clade__request *request, const char **t
 
 clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
   const char *source;
-  if (r->found) {
-    *hash = *r->found;
-    return CLADE_OK;
-  }
   CLADE_TRY(clade__request_check(r));
   CLADE_TRY(clade__request_source(r, &source));
   clade__hash h = clade__hash_bytes(source, strlen(source));
@@ -67,7 +63,7 @@ clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
 
 /* Kernels with members have a fixed launch configuration. */
 clade__hash clade__request_launch_hash(const clade__request *r, clade__hash hash) {
-  if (r->n_members || r->found) return hash;
+  if (r->n_members) return hash;
   uint64_t launch[4] = {r->local[0], r->local[1], r->local[2], r->large_grid};
   for (int i = 0; i < 3; i++)
     if (!launch[i]) launch[i] = 1;

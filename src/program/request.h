@@ -33,8 +33,6 @@ typedef struct clade__request {
    * SUFFIX <this kernel's>_<index>. Members have no members. */
   int n_members;
   const struct clade__request *members;
-  /* Hash of an existing kernel with members, from the store (store.h); replaces all fields above. */
-  const clade__hash *found;
   /* The launch configuration. It is not part of the hash. It is checked against the kernel's limits, and warmed up
    * on devices that compile per configuration. */
   size_t local[3]; /* zeros for unused dimensions */

@@ -16,7 +16,6 @@ static void release(void *argument) {
   clade__offline_free(store->device, store->offline);
   for (size_t i = 0; i < store->n_programs; i++) clade__program_release(store->programs[i].program);
   clade__free(store->programs);
-  for (size_t i = 0; i < store->n_entries; i++) clade__free(store->entries[i].members);
   clade__free(store->entries);
   clade__free(store->launches);
   clade__map_free(&store->by_key);

@@ -16,18 +16,6 @@ typedef struct clade__program_kernel {
 clade_status clade__store_prepare(clade_device *device, size_t n, const clade__request *requests,
                                   clade__program_kernel *out);
 
-/* Hash of a member, for it and for kernels that contain it. */
-clade_status clade__member_hash(const clade__request *member, clade__hash *hash);
-/* Finds the existing kernel with members, in memory or in the cache, that contains most of `members` (hashes).
- * number[i] is the index of members[i] in it, or -1. */
-typedef struct clade__holder {
-  clade__hash hash; /* for the field `found` of a request */
-  size_t held;      /* number of requested members it contains; 0: no such kernel */
-  uint32_t n_args;  /* of the kernel */
-} clade__holder;
-clade_status clade__store_holder(clade_device *device, size_t n, const clade__hash *members, int32_t *number,
-                                 clade__holder *out);
-
 /* For devices without a compiler: finds, loads and tests the bundles once; from then on, the device info lists their
  * kernels. No effect on other devices. */
 clade_status clade__store_bundle(clade_device *device);

@@ -126,20 +126,14 @@ static clade_status add_record(piece *p, const clade__index_record *record) {
   return CLADE_OK;
 }
 
-/* Index records for every launch configuration that the program is ready for, and for members, by which other funcs
- * find them. */
+/* Index records for every launch configuration that the program is ready for. */
 static clade_status collect(const clade__store *store, piece *p) {
   for (size_t i = 0; i < store->n_launches; i++) {
     const clade__entry *entry = &store->entries[store->launches[i].entry];
     if (entry->program != p->at) continue;
-    clade__index_record record = {.key = store->warms ? store->launches[i].key : entry->key,
-                                  .n_members = entry->n_members};
+    clade__index_record record = {.key = store->warms ? store->launches[i].key : entry->key};
     memcpy(record.name, entry->name, sizeof record.name);
     CLADE_TRY(add_record(p, &record));
-    for (uint32_t k = 0; k < entry->n_members; k++) {
-      clade__index_record member = {.key = clade__member_key(entry->key, entry->members[k]), .number = k};
-      CLADE_TRY(add_record(p, &member));
-    }
   }
   return CLADE_OK;
 }

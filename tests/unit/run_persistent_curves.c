@@ -259,7 +259,7 @@ static void check_cuts(clade_device *device, clade_graph *g, size_t least) {
   OK(clade__list_requests(func));
   if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(func->n_persistent > least);
   double all = 0;
-  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].interpreter ? func->steps[s].seconds : 0;
+  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].joins ? func->steps[s].seconds : 0;
   const double most = CLADE_MIN(CLADE_MAX(20e-3, all / 8), 50e-3);
   for (size_t c = 0, end = 0; c < func->n_persistent; c++) {
     const clade__fpersistent *persistent = &func->persistent[c];

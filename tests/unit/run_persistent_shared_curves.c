@@ -1,6 +1,6 @@
-/* Reuse of interpreter kernels by other funcs: a training step, its logged gradients and its test, in different
- * orders, within a process and across processes, compile nothing twice and give the same bits. Each test has its own
- * cache directory; reopening the device stands for another process. */
+/* Persistent kernels of a training step, its logged gradients and its test, in different orders: a second process
+ * compiles nothing, and they give the bits of single launches. Each test has its own cache directory; reopening the
+ * device stands for another process. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -100,46 +100,9 @@ static clade_vars *vars_of(clade_device *device) {
   return vars;
 }
 
-/* Hashes of requests compiled so far: in persistent kernels, and separately. */
-typedef struct compilation {
-  clade__map members, alone;
-} compilation;
-
-static bool put(clade__map *map, const clade_func *func, const clade__fstep *step, bool *other, const clade__map *in) {
-  clade__request request;
-  clade__hash hash;
-  size_t at;
-  clade__step_request(func, step, &request);
-  OK(clade__request_hash(&request, &hash));
-  *other = clade__map_get(in, hash, &at);
-  if (clade__map_get(map, hash, &at)) return false;
-  OK(clade__map_put(map, hash, 0));
-  return true;
-}
-
-/* Number of separate kernels that no earlier func needed. None of a step's may be a member already; packing a
- * variable is always a separate launch. */
-static size_t new_alone(const clade_func *func, compilation *c) {
+static size_t inside(const clade_func *func) {
   size_t n = 0;
-  bool other;
-  for (size_t s = 0; s < func->n_steps; s++) {
-    const clade__fstep *step = &func->steps[s];
-    if (step->kind != CLADE__FSTEP_KERNEL || step->persistent) continue;
-    n += put(&c->alone, func, step, &other, &c->members);
-    assert_false(other);
-  }
-  for (size_t p = 0; p < func->n_packs; p++)
-    if (func->packs[p].step.kind == CLADE__FSTEP_KERNEL)
-      n += put(&c->alone, func, &func->packs[p].step, &other, &c->members);
-  for (size_t s = 0; s < func->n_steps; s++)
-    if (func->steps[s].persistent) (void)put(&c->members, func, &func->steps[s], &other, &c->alone);
-  return n;
-}
-
-static size_t inside(const clade_func *func, bool found) {
-  size_t n = 0;
-  for (size_t c = 0; c < func->n_persistent; c++)
-    if (!found || func->interpreters[func->persistent[c].interpreter - 1].found) n += func->persistent[c].count;
+  for (size_t c = 0; c < func->n_persistent; c++) n += func->persistent[c].count;
   return n;
 }
 
@@ -174,32 +137,23 @@ static clade__hash outcome(clade_func *func, clade_vars *vars, int rows) {
 
 static int rows_of(kind what) { return what == TEST ? TESTED : what == SMALL_TEST ? FEW : BATCH; }
 
-/* Within a process, and in a second one, which compiles nothing. */
 static void nothing_is_compiled_twice(void **state) {
   (void)state;
   static const kind orders[][3] = {{STEP, GRADIENTS, TEST}, {GRADIENTS, TEST, STEP}, {TEST, STEP, GRADIENTS}};
   for (int process = 0; process < 3; process++) {
     clade_device *device = process_begin();
     clade_vars *vars = vars_of(device);
-    compilation all = {0};
     for (int i = 0; i < 3; i++) {
       const kind what = orders[process][i];
       const uint64_t before = compiled_so_far(device);
       clade_func *func = func_of(device, what, vars);
-      const size_t alone = new_alone(func, &all), now = (size_t)(compiled_so_far(device) - before);
-      printf("process %d, %s: %zu of %zu steps in %zu persistent kernels, %zu in persistent kernels of others; %zu new "
-             "alone, %zu kernels "
-             "compiled\n",
-             process, names[what], inside(func, false), func->n_steps, func->n_persistent, inside(func, true), alone,
-             now);
+      const size_t now = (size_t)(compiled_so_far(device) - before);
+      printf("process %d, %s: %zu of %zu steps in %zu persistent kernels, %zu kernels compiled\n", process, names[what],
+             inside(func), func->n_steps, func->n_persistent, now);
       if (process && now) fail_msg("%s compiles %zu kernels that the cache has", names[what], now);
-      if (i && !process && now != alone) fail_msg("%s compiles %zu kernels where %zu are new", names[what], now, alone);
-      if (process || i) assert_int_equal(inside(func, true), inside(func, false));
-      if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(inside(func, false) > func->n_steps / 2);
+      if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(inside(func) > func->n_steps / 2);
       clade_func_release(func);
     }
-    clade__map_free(&all.members);
-    clade__map_free(&all.alone);
     clade_vars_release(vars);
     process_end(device);
   }
@@ -224,25 +178,9 @@ static void bits(void **state) {
   process_end(device);
 }
 
-/* A func that misses few kernels reuses another's interpreter; one with steps so short that separate launches would
- * cost more than 1/25 gets its own. */
-static void not_at_any_price(void **state) {
-  (void)state;
-  clade_device *device = process_begin();
-  clade_func *step = func_of(device, STEP, NULL), *test = func_of(device, SMALL_TEST, NULL);
-  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) {
-    assert_int_equal(inside(test, true), 0);
-    assert_int_equal(test->n_persistent, 1);
-  }
-  clade_func_release(test);
-  clade_func_release(step);
-  process_end(device);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_compiled_twice),
-      cmocka_unit_test(not_at_any_price),
       cmocka_unit_test(bits),
   };
   return cmocka_run_group_tests_name("persistent kernels of several funcs", tests, set_up, tear_down);
