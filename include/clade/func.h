@@ -26,7 +26,8 @@ typedef struct clade_compile_opt {
    * is the device that a node was built for. */
   const char *place CLADE_UNSET;
   bool no_fusion CLADE_UNSET; /* do not fuse elementwise nodes */
-  /* Forces implementations: "gemm=ref,softmax=ref". An implementation that refuses a node is an error. */
+  /* Forces implementations: "gemm=ref,softmax=ref". An implementation that refuses a node is an error.
+   * "conv2d=direct/1" forces alternative 1 in layouts (clade_impl.alternatives) as well. */
   const char *prefer CLADE_UNSET;
   /* The result of clade_func_choices: its implementations and configurations are used wherever they still apply,
    * whatever was tuned since. */

@@ -114,6 +114,7 @@ typedef struct clade_emit clade_emit;               /* the list of steps that an
 typedef struct clade_kernel_step clade_kernel_step; /* a step being described; owned by clade_emit */
 
 enum { CLADE_MAX_PARAMS = 16, CLADE_MAX_IMPLS = 64 }; /* most parameters of a space; most implementations of an op */
+enum { CLADE_MAX_ALTERNATIVES = 4 };                  /* most alternatives in layouts */
 /* The tunable parameters of an implementation: named integers. A configuration holds a value for each. The
  * configuration is chosen with the implementation, from a measured record (docs/tuning.md) or else by `defaults`. All
  * functions of the implementation then receive the same one in their query. */
@@ -183,6 +184,11 @@ typedef struct clade_impl {
   uint32_t needs_lanes;  /* least floats per vector (clade_device_info.vector_f32) */
   uint32_t needs_units;  /* a mask of 1 << clade_unit: the device has one of them, and `units` holds */
   uint64_t needs_local;  /* least bytes of local memory */
+  /* Number of alternatives in layouts, up to CLADE_MAX_ALTERNATIVES; 0: one. If there are several, the first parameter
+   * of the space is called "layouts" and numbers them from 0: its `defaults` finds the number in config[0], its
+   * `configs` lists all, and accept and layouts go by it. Each alternative takes part in the choice of implementations
+   * and layouts, with a configuration and tuning records of its own. */
+  size_t alternatives;
 } clade_impl;
 
 /* ---- ops ---- */

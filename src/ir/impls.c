@@ -1,10 +1,11 @@
 /* Access to an op's implementations. Structs compiled against an older header are shorter; they are replaced by
  * copies whose missing fields are zero. All readers go through this file. */
 #include "ir/ir.h"
+#include "program/records.h"
 
 /* A new last field must enlarge the struct, since its absence in older structs is detected by size. */
 #define ENDS_WITH(type, field) _Static_assert(sizeof(type) == CLADE__THROUGH(type, field), #type " ends in padding")
-ENDS_WITH(clade_impl, needs_local);
+ENDS_WITH(clade_impl, alternatives);
 ENDS_WITH(clade_space, configs);
 ENDS_WITH(clade_op, dims);
 /* Structs used in plain arrays or within other structs cannot grow. */
@@ -70,6 +71,16 @@ int clade__impls_count(const clade_op *op) {
   return n;
 }
 
+/* Alternatives are numbered by the space's first parameter. */
+static clade_status check_alternatives(const clade_op *op, const clade_impl *impl) {
+  const clade_space *space = CLADE__FIELD(impl, space, NULL);
+  const size_t n = CLADE__FIELD(impl, alternatives, 0);
+  const bool numbered = space && space->params[0] && !strcmp(space->params[0], CLADE__LAYOUTS_PARAM);
+  if (n < 2 || (n <= CLADE_MAX_ALTERNATIVES && numbered)) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "%s: %s has %zu alternatives; expected at most %d, and \"%s\" as its first parameter",
+                    op->name, impl->name, n, CLADE_MAX_ALTERNATIVES, CLADE__LAYOUTS_PARAM);
+}
+
 static clade_status check_size(const clade_op *op, int i, const char *what, size_t have, size_t least) {
   if (have >= least) return CLADE_OK;
   return CLADE_FAIL(INVALID, "%s: the size of %s number %d is %zu, at least %zu is expected: set .size", op->name, what,
@@ -88,10 +99,11 @@ clade_status clade__impls_check(const clade_op *op) {
     if (!impl->name || !*impl->name)
       return CLADE_FAIL(INVALID, "%s: implementation number %d has no name", op->name, n);
     const clade_space *space = CLADE__FIELD(impl, space, NULL);
-    if (!space) continue;
-    CLADE_TRY(check_size(op, n, "the space of implementation", space->size, CLADE__THROUGH(clade_space, defaults)));
-    if (!space->params || !space->defaults)
+    if (space)
+      CLADE_TRY(check_size(op, n, "the space of implementation", space->size, CLADE__THROUGH(clade_space, defaults)));
+    if (space && (!space->params || !space->defaults))
       return CLADE_FAIL(INVALID, "%s: the space of %s lacks .params or .start", op->name, impl->name);
+    CLADE_TRY(check_alternatives(op, impl));
   }
   return all_whole(op) ? CLADE_OK : complete_all(op, &kept);
 }

@@ -154,6 +154,13 @@ clade_status clade__type_check(const clade_type *type, bool constant);
 /* The op's implementations in the current struct size, NULL-terminated. Never returns NULL. */
 const clade_impl *const *clade__impls(const clade_op *op);
 int clade__impls_count(const clade_op *op);
+/* Number of alternatives in layouts, at least 1, and the one that a configuration is of. */
+static inline int clade__alternatives(const clade_impl *impl) {
+  return impl->alternatives > 1 ? (int)impl->alternatives : 1;
+}
+static inline int clade__alternative_of(const clade_impl *impl, const int32_t *config) {
+  return config && clade__alternatives(impl) > 1 ? config[0] : 0;
+}
 /* Checks that each has a size, a name and a valid space. */
 clade_status clade__impls_check(const clade_op *op);
 /* Prefixes this thread's message with the op and the node's name; returns `status`. */

@@ -165,12 +165,8 @@ static clade_status grad(clade_grad *g) {
 }
 
 static const clade_impl *const impls[] = {
-    CLADE__GATHER_DIRECT("direct", blocked, blocked),
-    CLADE__GATHER_DIRECT("direct_to_blocked", blocked, to_blocked),
-    CLADE__GATHER_DIRECT("direct_dense", direct, direct),
-    CLADE__DEPTHWISE("depthwise", blocked),
-    CLADE__DEPTHWISE("depthwise_to_blocked", to_blocked),
-    CLADE__DEPTHWISE("depthwise_dense", dense),
+    CLADE__GATHER_DIRECT,
+    CLADE__DEPTHWISE,
     CLADE_IMPL(.name = "lines", CLADE__CONV_VEC, .accept = clade__gather_lines_accept, .cost = clade__gather_lines_cost,
                .emit = clade__gather_lines_emit, .file = "conv2d_lines"),
     CLADE__GATHER_BY("gemm", gemm, "gemm", false),
@@ -178,8 +174,7 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
-    CLADE__GATHER_MMA("mma", mma, 1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16),
-    CLADE__GATHER_MMA("mma_to_blocked", mma_to_blocked, 1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16),
+    CLADE__GATHER_MMA(1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16),
     CLADE_IMPL(.name = "bytes", CLADE__CONV_VEC, .accept = clade__gather_bytes_accept, .cost = clade__gather_bytes_cost,
                .workspace = clade__gather_bytes_workspace, .emit = clade__gather_bytes_emit, .file = "conv2d_bytes"),
     CLADE__WINOGRAD_GROUP,

@@ -125,20 +125,23 @@ static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
   clade__pick *pick = &c->candidates[node].pick;
   uint8_t indices[2 * CLADE_MAX_OPERANDS];
   int32_t config[CLADE_MAX_PARAMS];
-  for (int i = 0; pick->count && i < CLADE__PICKED_IMPLS; i++) {
-    if (!pick->of[i]) continue;
-    clade__pick_query(c->ctx, q, c->g->nodes[node].device, pick, i, config);
-    if (wanted_layouts(c, node, clade__impls(q->node->op)[i], q, indices) && has_room(c, node, i, q, indices)) continue;
-    pick->of[i] = NULL;
-    pick->count--;
-  }
+  for (int i = 0; pick->count && i < CLADE__PICKED_IMPLS; i++)
+    for (int a = 0; a < CLADE_MAX_ALTERNATIVES; a++) {
+      if (!pick->of[i][a]) continue;
+      clade__pick_query(c->ctx, q, c->g->nodes[node].device, pick, i, a, config);
+      if (wanted_layouts(c, node, clade__impls(q->node->op)[i], q, indices) && has_room(c, node, i, q, indices))
+        continue;
+      pick->of[i][a] = NULL;
+      pick->count--;
+    }
 }
 
 /* The recorded time, scaled by the ratio of estimated costs if it was recorded for dense layouts and the
  * implementation supports any. */
 static double told_cost(const clade__pick *pick, int number, const clade_query *built, const clade_query *there) {
   const clade_impl *impl = clade__impls(built->node->op)[number];
-  double told = clade__pick_told(pick, number), cost = clade__impl_cost(impl, there);
+  double told = clade__pick_told(pick, number, clade__alternative_of(impl, there->config)),
+         cost = clade__impl_cost(impl, there);
   if (!(told > 0)) return cost;
   return impl->any_layout ? told * cost / clade__impl_cost(impl, built) : told;
 }
@@ -158,12 +161,29 @@ static clade_status cost_and_config(clade__choice *c, clade__id node, clade_quer
   return CLADE_OK;
 }
 
+/* Adds an implementation in one of its alternatives in layouts. */
+static clade_status find_impl(clade__choice *c, clade__id id, clade_query *q, int number, int alternative,
+                              const char **refusal) {
+  const clade__candidates *w = &c->candidates[id];
+  const clade_impl *impl = clade__impls(c->g->nodes[id].op)[number];
+  uint8_t indices[2 * CLADE_MAX_OPERANDS];
+  int32_t config[CLADE_MAX_PARAMS];
+  clade__candidate candidate = {.impl = number, .indices = indices};
+  clade__pick_query(c->ctx, q, c->g->nodes[id].device, &w->pick, number, alternative, config);
+  *refusal = clade__impl_refuses(c->ctx, impl, q);
+  if (!*refusal && clade__pick_refuses(&w->pick, number, alternative)) *refusal = "a tuning record says another";
+  if (!*refusal && !wanted_layouts(c, id, impl, q, indices)) *refusal = "asks for layouts that cannot be had";
+  if (!*refusal && !has_room(c, id, number, q, indices))
+    *refusal = "asks for more scratch memory than a quarter of what the device may use";
+  if (*refusal) return CLADE_OK;
+  CLADE_TRY(cost_and_config(c, id, q, &candidate));
+  return clade__candidate_add(c, id, &candidate);
+}
+
 static clade_status find_impls(clade__choice *c, clade__id id) {
   const clade__node *n = &c->g->nodes[id];
   clade__candidates *w = &c->candidates[id];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
-  uint8_t indices[2 * CLADE_MAX_OPERANDS];
-  int32_t config[CLADE_MAX_PARAMS];
   clade_node view;
   clade_query q = {sizeof q, &view, &c->ctx->devices[n->device], NULL};
   const clade_impl *const *impls = clade__impls(n->op);
@@ -174,22 +194,13 @@ static clade_status find_impls(clade__choice *c, clade__id id) {
   CLADE_TRY(clade__pick_find(c->ctx, &q, n->device, &w->pick));
   fit_pick(c, id, &q);
   for (size_t i = 0; i < count; i++) {
-    const clade_impl *impl = impls[i];
-    clade__candidate candidate = {.impl = (int)i, .indices = indices};
-    clade__pick_query(c->ctx, &q, n->device, &w->pick, (int)i, config);
-    w->refusals[i] = clade__impl_refuses(c->ctx, impl, &q);
-    if (!w->refusals[i] && clade__pick_refuses(&w->pick, (int)i)) w->refusals[i] = "a tuning record says another";
-    if (w->refusals[i]) continue;
-    if (!wanted_layouts(c, id, impl, &q, indices)) {
-      w->refusals[i] = "asks for layouts that cannot be had";
-      continue;
+    const char *refusal = NULL;
+    CLADE_TRY(find_impl(c, id, &q, (int)i, 0, &w->refusals[i]));
+    for (int a = 1; a < clade__alternatives(impls[i]); a++) {
+      const char *before = w->refusals[i];
+      CLADE_TRY(find_impl(c, id, &q, (int)i, a, &refusal));
+      w->refusals[i] = before ? refusal : NULL; /* none as long as an alternative is accepted */
     }
-    if (!has_room(c, id, (int)i, &q, indices)) {
-      w->refusals[i] = "asks for more scratch memory than a quarter of what the device may use";
-      continue;
-    }
-    CLADE_TRY(cost_and_config(c, id, &q, &candidate));
-    CLADE_TRY(clade__candidate_add(c, id, &candidate));
   }
   return CLADE_OK;
 }
@@ -279,8 +290,8 @@ static clade_status spread_layout(clade__choice *c, clade__id id, const clade_no
   for (int i = 0; impls[i]; i++) {
     const clade_impl *impl = impls[i];
     clade__candidate candidate = {.impl = i, .indices = indices};
-    if (!impl->any_layout || clade__pick_refuses(&c->candidates[id].pick, i)) continue;
-    clade__pick_query(c->ctx, &q, n->device, &c->candidates[id].pick, i, config);
+    if (!impl->any_layout || clade__pick_refuses(&c->candidates[id].pick, i, 0)) continue;
+    clade__pick_query(c->ctx, &q, n->device, &c->candidates[id].pick, i, 0, config);
     if (clade__impl_refuses(c->ctx, impl, &q)) continue;
     CLADE_TRY(cost_and_config(c, id, &q, &candidate));
     CLADE_TRY(clade__candidate_add(c, id, &candidate));

@@ -142,8 +142,9 @@ static clade_status write_way(writer *w, const clade_graph *old, clade__id node,
     w->there[v][candidate->indices[n->n_in + i]] = map[v];
   }
   if (candidate->impl < 0) return CLADE_OK;
+  const int alternative = clade__alternative_of(clade__impls(n->op)[candidate->impl], candidate->config);
   size_t length;
-  g->nodes[id].seconds = clade__pick_told(&candidates->pick, candidate->impl);
+  g->nodes[id].seconds = clade__pick_told(&candidates->pick, candidate->impl, alternative);
   g->nodes[id].why = candidates->pick.count                                   ? candidates->pick.why
                      : clade__preferred(c->ctx->prefer, n->op->name, &length) ? "asked for"
                                                                               : "cheapest";

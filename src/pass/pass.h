@@ -63,6 +63,8 @@ clade_status clade__pass_select(clade__pass_ctx *ctx); /* sets impl, config and 
 
 /* The requested implementation, *length bytes without a terminator; NULL: none requested. */
 const char *clade__preferred(const char *prefer, const char *op, size_t *length);
+/* Whether "NAME" or "NAME/ALTERNATIVE", of n bytes, names the implementation. *alternative: -1 without a number. */
+bool clade__impl_is(const clade_impl *impl, const char *text, size_t n, int *alternative);
 bool clade__word_is(const char *name, const char *text, size_t n);
 /* Finds one of Clade's ops or a user's op in the graph; NULL: unknown. */
 const clade_op *clade__op_named(const clade_graph *g, const char *name, size_t n);
@@ -75,25 +77,27 @@ int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int de
 /* Sets up q for the implementation with its default configuration, stored in `config`; all zeros if it is not for
  * the device. */
 void clade__query_defaults(clade_query *q, const clade_impl *impl, int32_t config[CLADE_MAX_PARAMS]);
+void clade__query_alternative(clade_query *q, const clade_impl *impl, int alternative,
+                              int32_t config[CLADE_MAX_PARAMS]); /* not only the first one */
 
 /* ---- tuning records (pick.c, link.c) ---- */
 enum { CLADE__PICKED_IMPLS = 32 };
 typedef struct clade__pick {
   int count; /* number of valid records; 0: none */
   const char *why;
-  /* Record by implementation; NULL: does not compete. Lives as long as the context's records. */
-  const clade__record *of[CLADE__PICKED_IMPLS];
+  /* Record by implementation and alternative; NULL: does not compete. Lives as long as the context's records. */
+  const clade__record *of[CLADE__PICKED_IMPLS][CLADE_MAX_ALTERNATIVES];
 } clade__pick;
-bool clade__pick_refuses(const clade__pick *pick, int impl); /* records show others to be better */
+bool clade__pick_refuses(const clade__pick *pick, int impl, int alternative); /* records show others to be better */
 /* Recorded seconds if all competing records have them, else 0. */
-double clade__pick_told(const clade__pick *pick, int impl);
+double clade__pick_told(const clade__pick *pick, int impl, int alternative);
 /* Looks up records for q's node as built, in the first source that has a valid one. */
 clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int device, clade__pick *out);
 /* Shortest recorded time for the node on this device; 0: none. */
 clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
 /* Sets up q for the implementation with its record's configuration, or a default from "*" or the space. */
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
-                       int32_t config[CLADE_MAX_PARAMS]);
+                       int alternative, int32_t config[CLADE_MAX_PARAMS]);
 void clade__pick_device(int device, clade__text *text); /* prefix of a problem in pins */
 /* Cost model of transfers between two devices. */
 typedef struct clade__link {

@@ -15,8 +15,9 @@ bool clade__space_config(const clade_space *space, const clade_query *q, int i, 
 }
 
 /* Whether the configuration is the default or listed for this node. */
-static bool offered(const clade_space *space, clade_query q, const int32_t *config) {
-  int32_t one[CLADE_MAX_PARAMS] = {0};
+static bool offered(const clade_impl *impl, clade_query q, const int32_t *config) {
+  const clade_space *space = impl->space;
+  int32_t one[CLADE_MAX_PARAMS] = {clade__alternative_of(impl, config)};
   q.config = NULL;
   space->defaults(&q, one);
   if (same_config(space, one, config)) return true;
@@ -46,7 +47,9 @@ static bool record_config(const clade__record *r, const clade_impl *impl, const 
     if (k < 0) return false;
     config[n] = r->value[k];
   }
-  return n == r->n_params && (!space || trusted || offered(space, *q, config));
+  const int alternative = clade__alternative_of(impl, config);
+  if (n != r->n_params || alternative < 0 || alternative >= clade__alternatives(impl)) return false;
+  return !space || trusted || offered(impl, *q, config);
 }
 
 static int impl_named(const clade_op *op, const char *name) {
@@ -95,7 +98,7 @@ static void take(const clade__pass_ctx *ctx, const clade__records *set, const ch
     if (i == STALE) stale = CLADE_MIN(stale, r->seconds);
     if (i < 0 || i >= CLADE__PICKED_IMPLS) continue;
     least = CLADE_MIN(least, r->seconds);
-    out->of[i] = r;
+    out->of[i][clade__alternative_of(clade__impls(q->node->op)[i], q->config)] = r;
     out->count++;
   }
   if (stale <= least) *out = (clade__pick){0};
@@ -103,7 +106,8 @@ static void take(const clade__pass_ctx *ctx, const clade__records *set, const ch
 
 static bool has(const clade__pick *pick, const clade__record *r) {
   bool found = false;
-  for (int i = 0; i < CLADE__PICKED_IMPLS; i++) found |= pick->of[i] == r;
+  for (int i = 0; i < CLADE__PICKED_IMPLS; i++)
+    for (int a = 0; a < CLADE_MAX_ALTERNATIVES; a++) found |= pick->of[i][a] == r;
   return found;
 }
 
@@ -144,16 +148,19 @@ clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int de
   return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
 }
 
-static const clade__record *record_of(const clade__pick *pick, int impl) {
-  return impl < CLADE__PICKED_IMPLS ? pick->of[impl] : NULL;
+static const clade__record *record_of(const clade__pick *pick, int impl, int alternative) {
+  return impl < CLADE__PICKED_IMPLS ? pick->of[impl][alternative] : NULL;
 }
 
-bool clade__pick_refuses(const clade__pick *pick, int impl) { return pick->count && !record_of(pick, impl); }
+bool clade__pick_refuses(const clade__pick *pick, int impl, int alternative) {
+  return pick->count && !record_of(pick, impl, alternative);
+}
 
-double clade__pick_told(const clade__pick *pick, int impl) {
-  const clade__record *one = record_of(pick, impl);
+double clade__pick_told(const clade__pick *pick, int impl, int alternative) {
+  const clade__record *one = record_of(pick, impl, alternative);
   for (int i = 0; one && i < CLADE__PICKED_IMPLS; i++)
-    if (pick->of[i] && !(pick->of[i]->seconds > 0)) return 0;
+    for (int a = 0; a < CLADE_MAX_ALTERNATIVES; a++)
+      if (pick->of[i][a] && !(pick->of[i][a]->seconds > 0)) return 0;
   return one ? one->seconds : 0;
 }
 
@@ -183,21 +190,30 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
   return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
 }
 
+/* A record of the implementation's default configuration. */
+static const clade__record *default_of(const clade__records *set, const clade_op *op, const clade_impl *impl,
+                                       int alternative) {
+  const clade__record *r = clade__records_find(set, op->name, "*", "");
+  while (r && (strcmp(r->impl, impl->name) != 0 || clade__record_alternative(r) != alternative))
+    r = clade__records_next(set, r);
+  return r;
+}
+
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
-                       int32_t config[CLADE_MAX_PARAMS]) {
+                       int alternative, int32_t config[CLADE_MAX_PARAMS]) {
   const clade_impl *it = clade__impls(q->node->op)[impl];
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
-  const clade__record *own = record_of(pick, impl);
+  const clade__record *own = record_of(pick, impl, alternative);
   if (own && record_config(own, it, q, true, config)) { /* validity was checked before */
     q->config = it->space ? config : NULL;
     return;
   }
   const bool asks = it->space && tuning && !clade__impl_lacks(it, q);
   for (int k = 0; asks && k < tuning->n; k++) {
-    const clade__record *r = clade__records_find(tuning->layer[k], q->node->op->name, "*", it->name);
+    const clade__record *r = default_of(tuning->layer[k], q->node->op, it, alternative);
     if (!r || !same_kernels(r, it, q) || !record_config(r, it, q, false, config)) continue;
     q->config = config;
     if (!it->accept || !it->accept(q)) return;
   }
-  clade__query_defaults(q, it, config);
+  clade__query_alternative(q, it, alternative, config);
 }

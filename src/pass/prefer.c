@@ -19,6 +19,14 @@ bool clade__word_is(const char *name, const char *text, size_t n) {
   return strlen(name) == n && strncmp(name, text, n) == 0;
 }
 
+bool clade__impl_is(const clade_impl *impl, const char *text, size_t n, int *alternative) {
+  const size_t name = strlen(impl->name);
+  *alternative = -1;
+  if (n == name + 2 && text[name] == '/' && text[name + 1] >= '0') *alternative = text[name + 1] - '0';
+  if (*alternative >= clade__alternatives(impl)) return false;
+  return clade__word_is(impl->name, text, *alternative < 0 ? n : name);
+}
+
 const clade_op *clade__op_named(const clade_graph *g, const char *name, size_t n) {
   for (const clade_op *const *op = clade__ops; *op; op++)
     if (clade__word_is((*op)->name, name, n)) return *op;
@@ -40,6 +48,7 @@ static clade_status no_impl(const clade_op *op, const char *want, size_t n) {
 /* `op` has `n` bytes of the `end` bytes "op=implementation". */
 static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_t n, size_t end) {
   size_t length;
+  int alternative;
   if (n == 0 || n + 1 >= end)
     return CLADE_FAIL(INVALID, "prefer: \"%.*s\": op=implementation is expected", (int)CLADE_MIN(end, 64u), at);
   const clade_op *op = clade__op_named(ctx->graph, at, n);
@@ -47,7 +56,7 @@ static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_
   if (clade__preferred(ctx->prefer, op->name, &length) != at + n + 1)
     return CLADE_FAIL(DUPLICATE, "prefer: names the op \"%s\" twice", op->name);
   for (const clade_impl *const *impl = clade__impls(op); *impl; impl++)
-    if (clade__word_is((*impl)->name, at + n + 1, end - n - 1)) return CLADE_OK;
+    if (clade__impl_is(*impl, at + n + 1, end - n - 1, &alternative)) return CLADE_OK;
   return no_impl(op, at + n + 1, end - n - 1);
 }
 

@@ -10,8 +10,10 @@ bool clade__needs_impl(const clade_op *op) {
 const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q) {
   size_t length = 0;
   const char *want = clade__preferred(ctx->prefer, q->node->op->name, &length);
-  if (want && !(strlen(impl->name) == length && strncmp(impl->name, want, length) == 0))
-    return "another one was asked for";
+  int alternative;
+  if (want && !clade__impl_is(impl, want, length, &alternative)) return "another one was asked for";
+  if (want && alternative >= 0 && alternative != clade__alternative_of(impl, q->config))
+    return "other layouts were asked for";
   if (impl->loose && ctx->strict) return "its error has a bound of its own, and .strict was asked for";
   return clade__impl_unfit(impl, q);
 }
@@ -55,9 +57,15 @@ static clade_status nobody(const clade__choice *c, clade__id id) {
 }
 
 void clade__query_defaults(clade_query *q, const clade_impl *impl, int32_t config[CLADE_MAX_PARAMS]) {
+  clade__query_alternative(q, impl, 0, config);
+}
+
+void clade__query_alternative(clade_query *q, const clade_impl *impl, int alternative,
+                              int32_t config[CLADE_MAX_PARAMS]) {
   q->config = NULL;
   if (!impl->space) return;
   memset(config, 0, CLADE_MAX_PARAMS * sizeof *config);
+  config[0] = alternative;
   if (!clade__impl_lacks(impl, q)) impl->space->defaults(q, config);
   q->config = config;
 }
@@ -72,14 +80,15 @@ int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int de
   int32_t config[CLADE_MAX_PARAMS];
   const clade_impl *const *impls = clade__impls(view->op);
   int least = -1;
-  for (int i = 0; impls[i]; i++) {
-    clade__query_defaults(&q, impls[i], config);
-    if (clade__impl_refuses(ctx, impls[i], &q)) continue;
-    double cost = clade__impl_cost(impls[i], &q);
-    if (least >= 0 && cost >= *seconds) continue;
-    *seconds = cost;
-    least = i;
-  }
+  for (int i = 0; impls[i]; i++)
+    for (int a = 0; a < clade__alternatives(impls[i]); a++) {
+      clade__query_alternative(&q, impls[i], a, config);
+      if (clade__impl_refuses(ctx, impls[i], &q)) continue;
+      double cost = clade__impl_cost(impls[i], &q);
+      if (least >= 0 && cost >= *seconds) continue;
+      *seconds = cost;
+      least = i;
+    }
   return least;
 }
 

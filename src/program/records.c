@@ -85,6 +85,12 @@ void clade__record_config(clade__record *r, const clade_impl *impl, const int32_
   }
 }
 
+int32_t clade__record_alternative(const clade__record *r) {
+  for (int i = 0; i < r->n_params; i++)
+    if (strcmp(r->param[i], CLADE__LAYOUTS_PARAM) == 0) return r->value[i];
+  return 0;
+}
+
 static clade__hash key_of(const char *op, const char *problem) {
   return clade__hash_more_text(clade__hash_bytes(op, strlen(op)), problem);
 }
@@ -117,7 +123,7 @@ clade_status clade__records_put(clade__records *set, const clade__record *record
   CLADE_TRY(check(record));
   clade__record r = *record;
   const clade__record *last = set->n ? &set->at[set->n - 1] : NULL;
-  const clade__record *known = clade__records_find(set, r.op, r.problem, r.impl);
+  const clade__record *known = clade__records_same(set, &r);
   if (!known && set->n >= CLADE__RECORDS_MOST)
     return CLADE_FAIL(OVERFLOW, "there are %d tuning records already: that is the most", CLADE__RECORDS_MOST);
   r.op = keep(set, r.op, last ? last->op : NULL);
@@ -140,6 +146,13 @@ const clade__record *clade__records_find(const clade__records *set, const char *
   size_t at;
   const clade__record *r = clade__map_get(&set->by_problem, key_of(op, problem), &at) ? &set->at[at] : NULL;
   while (r && *impl && strcmp(r->impl, impl) != 0) r = clade__records_next(set, r);
+  return r;
+}
+
+const clade__record *clade__records_same(const clade__records *set, const clade__record *like) {
+  const clade__record *r = clade__records_find(set, like->op, like->problem, "");
+  while (r && (strcmp(r->impl, like->impl) != 0 || clade__record_alternative(r) != clade__record_alternative(like)))
+    r = clade__records_next(set, r);
   return r;
 }
 

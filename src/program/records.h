@@ -7,7 +7,7 @@
 
 #include "base/profile.h"
 
-/* At most one per problem and implementation. */
+/* At most one per problem and implementation, or alternative in layouts. */
 typedef struct clade__record {
   const char *op, *problem, *impl; /* problem "*": the implementation's default configuration */
   clade__hash kernel;              /* hash of the kernel; zero: any */
@@ -29,6 +29,10 @@ typedef struct clade__tuned_device {
   clade__profile profile; /* measured speeds, if known */
 } clade__tuned_device;
 
+/* The parameter that numbers an implementation's alternatives in layouts (clade_impl.alternatives), and its value in a
+ * record; 0 without it. */
+#define CLADE__LAYOUTS_PARAM "layouts"
+int32_t clade__record_alternative(const clade__record *r);
 /* Sets the configuration to one of the implementation's space; NULL: it has no parameters. */
 void clade__record_config(clade__record *r, const clade_impl *impl, const int32_t *config);
 
@@ -44,12 +48,14 @@ typedef struct clade__records {
 clade_status clade__records_new(const clade__tuned_device *device, clade__records **out);
 clade__records *clade__records_retain(clade__records *records); /* accepts NULL */
 void clade__records_release(clade__records *records);
-/* Copies the record after validating it like one from a file. Replaces the record of the same op, problem and
- * implementation. */
+/* Copies the record after validating it like one from a file. Replaces the record of the same op, problem,
+ * implementation and alternative. */
 clade_status clade__records_put(clade__records *records, const clade__record *record);
 /* `impl` "": the first of any implementation. NULL if there is none. */
 const clade__record *clade__records_find(const clade__records *records, const char *op, const char *problem,
                                          const char *impl);
+/* The record of the same op, problem, implementation and alternative as `r`. */
+const clade__record *clade__records_same(const clade__records *records, const clade__record *r);
 /* Of the same problem. */
 const clade__record *clade__records_next(const clade__records *records, const clade__record *r);
 /* The union of `from` and `by`; problems present in `by` take all their records from there. `from` may be NULL. */

@@ -108,7 +108,7 @@ clade_status clade__take_turns(clade__trial **at, int n, int rounds, double roun
 /* ---- the search (search.c) ---- */
 typedef struct clade__found { /* trials without device objects */
   clade__trial before, after;
-  clade__trial best[CLADE__PICKED_IMPLS]; /* fastest trial of each implementation */
+  clade__trial best[CLADE__PICKED_IMPLS * CLADE_MAX_ALTERNATIVES]; /* fastest of each implementation and alternative */
   int n_best, candidates, wrong;
   bool complete; /* all trials were timed */
   double ready;  /* seconds until the first trials were compiled; depends on the state of caches */

@@ -8,6 +8,7 @@
 
 enum { BATCH = 6, FEW = 2, MOST_CANDIDATES = 1024 };
 static const double BETTER = 0.97;   /* relative time; smaller gains are noise */
+static const double NEVER = 1e300;   /* cost of an implementation that refuses */
 static const double HOPELESS = 30.0; /* relative to the cheapest estimate; never chosen by cost */
 
 typedef struct search {
@@ -87,25 +88,30 @@ static clade_status list(search *s) {
   clade_node n = {sizeof n, p->op, "", p->attrs, p->n_in, p->n_out, p->in, out};
   clade_query q = {sizeof q, &n, clade__device_info(p->device), NULL};
   int32_t config[CLADE_MAX_PARAMS];
-  bool tried[CLADE__PICKED_IMPLS] = {false};
-  double cost[CLADE__PICKED_IMPLS], cheapest = 1e300;
+  bool tried[CLADE__PICKED_IMPLS] = {false}; /* some alternative */
+  double cost[CLADE__PICKED_IMPLS][CLADE_MAX_ALTERNATIVES], cheapest = NEVER;
   int count = 0;
   memcpy(out, s->stage[CLADE__WHOLE].out, (size_t)p->n_out * sizeof *out);
   CLADE_TRY(add(s, p->impl, p->config));
   for (; clade__impls(p->op)[count] && count < CLADE__PICKED_IMPLS; count++) {
     const clade_impl *impl = clade__impls(p->op)[count];
-    clade__query_defaults(&q, impl, config);
-    tried[count] = !impl->bundled && !clade__impl_unfit(impl, &q);
-    cost[count] = tried[count] ? cost_of(impl, q) : 0;
-    if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
+    for (int a = 0; a < clade__alternatives(impl); a++) {
+      clade__query_alternative(&q, impl, a, config);
+      cost[count][a] = !impl->bundled && !clade__impl_unfit(impl, &q) ? cost_of(impl, q) : NEVER;
+      cheapest = CLADE_MIN(cheapest, cost[count][a]);
+    }
   }
   for (int i = 0; i < count; i++) {
-    bool hopeless = cost[i] > HOPELESS * cheapest, loose = clade__impls(p->op)[i]->loose;
-    s->barred[i] = loose && hopeless && !s->how->loose;
-    if (s->barred[i] || (hopeless && !loose && s->how->mode == CLADE_TUNE_QUICK)) tried[i] = false;
-    if (!tried[i]) continue;
-    clade__query_defaults(&q, clade__impls(p->op)[i], config);
-    CLADE_TRY(add(s, i, config));
+    const clade_impl *impl = clade__impls(p->op)[i];
+    for (int a = 0; a < clade__alternatives(impl); a++) {
+      const bool hopeless = cost[i][a] > HOPELESS * cheapest;
+      s->barred[i] = impl->loose && hopeless && !s->how->loose;
+      if (cost[i][a] >= NEVER || s->barred[i] || (hopeless && !impl->loose && s->how->mode == CLADE_TUNE_QUICK))
+        continue;
+      tried[i] = true;
+      clade__query_alternative(&q, impl, a, config);
+      CLADE_TRY(add(s, i, config));
+    }
   }
   CLADE_TRY(add_configs(s, &q, p->impl));
   for (int i = 0; i < count; i++)
@@ -321,18 +327,22 @@ static bool is_complete(const search *s) {
   return true;
 }
 
-/* Reports the fastest trial of each implementation, or its first one if the difference is noise. */
-static void tell_best(const search *s, clade__found *out) {
-  for (int impl = 0; impl < CLADE__PICKED_IMPLS; impl++) {
-    const clade__trial *first = NULL, *best = NULL;
-    for (size_t i = 0; i < s->n; i++) {
-      const clade__trial *c = &s->at[i];
-      if (c->impl != impl || !may_be_taken(s, c) || !was_timed(c)) continue;
-      if (!first) first = best = c;
-      if (c->median < best->median) best = c;
-    }
-    if (first) out->best[out->n_best++] = best->median < BETTER * first->median ? *best : *first;
+/* Reports the fastest trial of an implementation in an alternative, or the first one if the difference is noise. */
+static void tell_best_of(const search *s, int impl, int alternative, clade__found *out) {
+  const clade__trial *first = NULL, *best = NULL;
+  for (size_t i = 0; i < s->n; i++) {
+    const clade__trial *c = &s->at[i];
+    if (c->impl != impl || clade__alternative_of(clade__impls(s->p->op)[impl], c->config) != alternative) continue;
+    if (!may_be_taken(s, c) || !was_timed(c)) continue;
+    if (!first) first = best = c;
+    if (c->median < best->median) best = c;
   }
+  if (first) out->best[out->n_best++] = best->median < BETTER * first->median ? *best : *first;
+}
+
+static void tell_best(const search *s, clade__found *out) {
+  for (int impl = 0; impl < CLADE__PICKED_IMPLS; impl++)
+    for (int a = 0; a < CLADE_MAX_ALTERNATIVES; a++) tell_best_of(s, impl, a, out);
 }
 
 clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, double deadline, clade__clock *clock,

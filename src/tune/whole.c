@@ -85,7 +85,9 @@ static clade_status put_node(const clade_func *func, clade__id id, const clade__
   clade__node_view(func->graph, id, in, results, &view);
   clade__problem_text(&view, false, &problem);
   clade_status status = problem.failed ? CLADE_NO_MEMORY : CLADE_OK;
-  const clade__record *known = status ? NULL : clade__records_find(fresh, node->op->name, problem.data, impl->name);
+  clade__record own = {.op = node->op->name, .problem = problem.data, .impl = impl->name};
+  clade__record_config(&own, impl, node->config);
+  const clade__record *known = status ? NULL : clade__records_same(fresh, &own);
   if (known) {
     clade__record r = *known;
     if (choice == OLD) {

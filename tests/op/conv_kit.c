@@ -123,7 +123,7 @@ static void whole_blocks(op_case *c, op_random *r) {
 /* What `mma` takes: whole words of channels, of a dense image few. */
 static void words(op_case *c, op_random *r) {
   const bool few = c->small || c->gradient;
-  const bool dense = strcmp(c->impl, "mma_to_blocked") == 0;
+  const bool dense = c->alternative == 1;
   int *i = c->i;
   i[GROUPS] = 1;
   if (!dense && op_chance(r, 0.6)) { /* whole blocks of channels, as by the weights */
@@ -291,7 +291,7 @@ conv conv_draw(op_case *c, op_random *r) {
   if (product || flat) i[GROUPS] = 1;
   if (strcmp(c->impl, CONV_FOLD) == 0) folded(c, r);
   if (flat) whole_blocks(c, r);
-  if (strcmp(c->impl, "mma") == 0 || strcmp(c->impl, "mma_to_blocked") == 0) words(c, r);
+  if (strcmp(c->impl, "mma") == 0) words(c, r);
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);

@@ -165,6 +165,7 @@ static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
     took[node->impl] = true;
     c->took = op->impls[node->impl]->name;
     c->config = node->config;
+    t->tally->alternatives[node->impl] |= 1u << clade__alternative_of(op->impls[node->impl], node->config);
   }
   if (c->more && !took[impl]) return false;
   for (int k = 0; k < OP_IMPLS; k++) t->tally->cases[c->form][k] += took[k];
@@ -196,7 +197,7 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
   if (!t->target->op->impls || t->target->chosen)
     return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
   const clade_impl *it = t->target->op->impls[impl];
-  snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, it->name);
+  snprintf(prefer, sizeof prefer, "%s=%s/%d", t->target->op->name, it->name, t->c->alternative);
   const bool strict = !it->loose; /* a loose implementation is used in its own turn only */
   clade__impl_anywhere = t->target->anywhere >> it->family & 1 ? it : NULL;
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer, .strict = strict);
@@ -363,11 +364,20 @@ static void tell(clade_device *device, const op_told *told) {
   info->cache_bytes = clade__least_cache = told->last_cache;
 }
 
-static trial *trial_new(const op_target *target, op_case *c, op_random *random, op_tally *tally) {
+/* Cases use the alternatives of an implementation's layouts at random, or the one of the configuration to test. */
+static int alternative_for(const op_target *target, const op_case *c, int impl) {
+  const int n = target->op->impls ? clade__alternatives(target->op->impls[impl]) : 1;
+  op_random random = {.seed = (uint64_t)c->number * 7919u + (uint64_t)c->dtype};
+  if (n > 1 && target->config) return target->config[0];
+  return n > 1 ? (int)op_integer(&random, 0, n - 1) : 0;
+}
+
+static trial *trial_new(const op_target *target, op_case *c, op_random *random, int impl, op_tally *tally) {
   trial *t = op_alloc(1, sizeof *t);
   t->target = target;
   t->c = c;
   t->tally = tally;
+  c->alternative = alternative_for(target, c, impl);
   draw(t, c, random);
   tell(target->device, &c->told);
   return t;
@@ -407,7 +417,7 @@ uint64_t op_case_seed(uint64_t seed, const op_case *c) {
 
 op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
   op_random random = {.seed = seed};
-  trial *t = trial_new(target, c, &random, tally);
+  trial *t = trial_new(target, c, &random, impl, tally);
   if (target->verbose) describe("running", c, seed);
   clade_func *func = NULL;
   op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
@@ -426,7 +436,7 @@ op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int i
 clade_func *op_case_plan(const op_target *target, op_case *c, uint64_t seed, int impl) {
   op_random random = {.seed = seed};
   op_tally tally = {0};
-  trial *t = trial_new(target, c, &random, &tally);
+  trial *t = trial_new(target, c, &random, impl, &tally);
   clade_func *func = NULL;
   clade__plan_only = true;
   if (build(t)) compile(t, impl, &func);

@@ -13,8 +13,9 @@ typedef struct op_tally {
   int64_t elements, slopes, kinks;
   double worst; /* largest used fraction of a stated bound */
   int passed;
-  int cases[OP_FORMS][OP_IMPLS]; /* by form and implementation: cases in which it computed a node of the op */
-  char refusal[OP_IMPLS][160];   /* reason of each implementation's last refusal */
+  int cases[OP_FORMS][OP_IMPLS];   /* by form and implementation: cases in which it computed a node of the op */
+  uint32_t alternatives[OP_IMPLS]; /* those of its layouts that were used, a mask */
+  char refusal[OP_IMPLS][160];     /* reason of each implementation's last refusal */
 } op_tally;
 
 typedef struct op_target {

@@ -243,6 +243,12 @@ static bool check_coverage(const op_target *t, const options *o, const op_tally 
       fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, only, tally->refusal[i]);
       return false;
     }
+  for (int i = 0; i < count_impls(t->op); i++) {
+    const int n = clade__alternatives(t->op->impls[i]);
+    if (n < 2 || count[i] < 10 * n || tally->alternatives[i] == (1u << n) - 1) continue;
+    fprintf(stderr, "%s: not all alternatives in layouts of %s were used\n", t->op->name, t->op->impls[i]->name);
+    return false;
+  }
   for (int i = 0; i < count_impls(t->op); i++)
     if (t->family && takes_turns(t, i) && !count[i]) {
       fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, t->op->impls[i]->name, tally->refusal[i]);

@@ -45,6 +45,7 @@ typedef struct op_case {
   /* Run with all configurations, whose blocks are larger than most cases: some should have several blocks. */
   bool tiles;
   const char *impl; /* the implementation whose turn it is, which may refuse; "": the op has none */
+  int alternative;  /* of its layouts (clade_impl.alternatives) */
   bool fp64;        /* the device supports double, and so has correctly rounded functions */
   /* set by draw */
   int n_in, n_out; /* initially 1 */

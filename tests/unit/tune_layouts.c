@@ -359,14 +359,19 @@ static void strict_funcs_go_by_what_else_was_measured(void **state) {
  * yet. */
 static void convolutions_compete_across_layouts(void **state) {
   (void)state;
-  static const char *const those[] = {"winograd", "direct", "direct_dense"};
+  static const struct {
+    const char *impl;
+    int layouts;
+  } those[] = {{"winograd", 0}, {"direct", 0}, {"direct", 2}};
   clade__tuning *tuning;
   clade_func *func = conv(NULL, true, true);
   assert_int_equal(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 20), CLADE_OK);
   assert_int_equal(clade__tuning_get(device, &tuning), CLADE_OK);
   const clade__records *set = tuning->layer[0];
   for (size_t i = 0; i < CLADE_COUNT(those); i++) {
-    const clade__record *found = clade__records_find(set, "conv2d", set->at[0].problem, those[i]);
+    clade__record like = {.op = "conv2d", .problem = set->at[0].problem, .impl = those[i].impl};
+    if (those[i].layouts) like.n_params = 1, like.param[0] = CLADE__LAYOUTS_PARAM, like.value[0] = those[i].layouts;
+    const clade__record *found = clade__records_same(set, &like);
     assert_true(found && found->seconds > 0);
   }
   clade__tuning_release(tuning);

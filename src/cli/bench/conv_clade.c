@@ -93,16 +93,16 @@ typedef struct way {
 } way;
 
 /* Fills in the layouts that an implementation prefers for the node. false: it refuses, or prefers dense ones only. */
-static bool ask(const clade_device_info *device, const bench_conv_work *w, const clade_impl *impl,
+static bool ask(const clade_device_info *device, const bench_conv_work *w, const clade_impl *impl, int alternative,
                 const clade_node *node, way *out) {
   clade_query q = {sizeof q, node, device, NULL};
   clade_layout at[BENCH_ROLES] = {{0}};
   int32_t config[CLADE_MAX_PARAMS];
   bool blocked = false;
-  clade__query_defaults(&q, impl, config);
+  clade__query_alternative(&q, impl, alternative, config);
   if (!impl->layouts || clade__impl_unfit(impl, &q)) return false;
   impl->layouts(&q, at, at + 2);
-  snprintf(out->prefer, sizeof out->prefer, "%s=%s", ops[w->pass], impl->name);
+  snprintf(out->prefer, sizeof out->prefer, "%s=%s/%d", ops[w->pass], impl->name, alternative);
   for (int i = 0; i < BENCH_ROLES; i++) {
     bench_role role = roles[w->pass][i];
     bool weight = role == BENCH_W && !is_result(w, (int)role);
@@ -124,8 +124,9 @@ static int find_ways(const bench_job *job, const bench_conv_work *w, const clade
   while (id < g->n_nodes && strcmp(g->nodes[id].op->name, ops[w->pass])) id++;
   if (id == g->n_nodes || w->axes != 2) return 0;
   clade__node_view(g, id, in, out, &node);
-  for (const clade_impl *const *impl = clade__impls(node.op); *impl && n < MOST_WAYS; impl++)
-    n += ask(&device, w, *impl, &node, &ways[n]);
+  for (const clade_impl *const *impl = clade__impls(node.op); *impl; impl++)
+    for (int a = 0; a < clade__alternatives(*impl) && n < MOST_WAYS; a++)
+      n += ask(&device, w, *impl, a, &node, &ways[n]);
   return n;
 }
 
@@ -215,7 +216,8 @@ clade_status bench_conv_own(const bench_job *job, const bench_conv_data *dense, 
   for (int i = 0; i < n; i++) {
     CLADE_TRY(try(job, dense, &ways[i], &best, own, side, &better));
     if (!better) continue;
-    snprintf(row->own.impl, sizeof row->own.impl, "%s", strchr(ways[i].prefer, '=') + 1);
+    const char *impl = strchr(ways[i].prefer, '=') + 1;
+    snprintf(row->own.impl, sizeof row->own.impl, "%.*s", (int)strcspn(impl, "/"), impl);
     show_layouts(&ways[i], row->own.layouts, sizeof row->own.layouts);
   }
   if (*row->own.impl) side->name = "clade_own", side->ours = true;

@@ -77,16 +77,21 @@ typedef struct clade__conv_axis {
 } clade__conv_axis;
 clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t source, int64_t kernel, int64_t first);
 
+/* Alternatives in layouts (clade_impl.alternatives): images in blocks of channels; dense ones with a blocked result;
+ * dense ones with a dense result. conv2d_weights, whose result is dense, has blocked images, or else dense ones. */
+enum { CLADE__BLOCKED, CLADE__TO_BLOCKED, CLADE__DENSE, CLADE__ALTERNATIVES };
+/* Spaces of implementations without other parameters: the first two of the alternatives, or all. */
+extern const clade_space clade__conv_two_layouts, clade__conv_three_layouts;
+
 /* ---- direct, for CPUs: images with blocked channels, or dense ---- */
-extern const clade_space clade__gather_direct_space, clade__gather_to_blocked_space, clade__gather_blocked_space;
+extern const clade_space clade__gather_direct_space;
 const char *clade__conv_small(const clade_query *q);   /* offsets fit into 32 bits, also in blocked layouts */
 const char *clade__gather_small(const clade_query *q); /* the same for floats */
 const char *clade__gather_direct_accept(const clade_query *q);
-const char *clade__gather_blocked_accept(const clade_query *q);
-/* Weights in panels; in addition the result blocked; in addition the source blocked. */
+const char *clade__gather_blocked_accept(const clade_query *q); /* for blocked results */
 void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+/* Layouts of all but the weights in an alternative. */
+void clade__gather_images(const clade_query *q, int alternative, clade_layout *in, clade_layout *out);
 /* Result in blocks, and with it the epilogue's operands of the same shape. */
 void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_layout *out);
 /* Emits `dims`. */
@@ -97,18 +102,14 @@ double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
 /* ---- depthwise, for CPUs: groups of one channel; images with blocked channels, or dense ---- */
 bool clade__depthwise(const clade__gather *g);
-#define CLADE__DEPTHWISE_WAY(WAY)                                    \
-  const char *clade__depthwise_##WAY##_accept(const clade_query *q); \
-  void clade__depthwise_##WAY##_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-CLADE__DEPTHWISE_WAY(blocked)
-CLADE__DEPTHWISE_WAY(to_blocked)
-CLADE__DEPTHWISE_WAY(dense)
+const char *clade__depthwise_accept(const clade_query *q);
+void clade__depthwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__depthwise_cost(const clade_query *q);
 clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
-#define CLADE__DEPTHWISE(NAME, WAY)                                                      \
-  CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__depthwise_##WAY##_accept,   \
-             .layouts = clade__depthwise_##WAY##_layouts, .cost = clade__depthwise_cost, \
-             .emit = clade__depthwise_emit, .file = "conv2d_depthwise")
+#define CLADE__DEPTHWISE                                                                                        \
+  CLADE_IMPL(.name = "depthwise", CLADE__CONV_VEC, .accept = clade__depthwise_accept,                           \
+             .layouts = clade__depthwise_layouts, .cost = clade__depthwise_cost, .emit = clade__depthwise_emit, \
+             .space = &clade__conv_three_layouts, .alternatives = 3, .file = "conv2d_depthwise")
 /* ---- group: depthwise on GPUs, dense ---- */
 const char *clade__depthwise_group_accept(const clade_query *q);
 double clade__depthwise_group_cost(const clade_query *q);
@@ -211,17 +212,16 @@ clade_status clade__gather_bytes_emit(clade_emit *e, const clade_query *q);
 /* ---- mma: bytes and bf16 on CPUs with VNNI or AVX512-BF16; images in blocks of channels, or dense ---- */
 bool clade__gather_mma_units(const clade_query *q);
 const char *clade__gather_mma_accept(const clade_query *q);
-const char *clade__gather_mma_to_blocked_accept(const clade_query *q);
 void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-void clade__gather_mma_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_mma_cost(const clade_query *q);
 size_t clade__gather_mma_workspace(const clade_query *q);
 clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_MMA(NAME, WAY, MASK)                                                                  \
-  CLADE_IMPL(.name = NAME, .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,   \
-             .units = clade__gather_mma_units, .needs_units = MASK, .accept = clade__gather_##WAY##_accept, \
-             .layouts = clade__gather_##WAY##_layouts, .cost = clade__gather_mma_cost,                      \
-             .workspace = clade__gather_mma_workspace, .emit = clade__gather_mma_emit, .file = "conv2d_mma")
+#define CLADE__GATHER_MMA(MASK)                                                                            \
+  CLADE_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true, \
+             .units = clade__gather_mma_units, .needs_units = MASK, .accept = clade__gather_mma_accept,    \
+             .layouts = clade__gather_mma_layouts, .cost = clade__gather_mma_cost,                         \
+             .workspace = clade__gather_mma_workspace, .emit = clade__gather_mma_emit,                     \
+             .space = &clade__conv_two_layouts, .alternatives = 2, .file = "conv2d_mma")
 
 /* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
 #define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                               \
@@ -229,9 +229,10 @@ clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q);
              .layouts = clade__gather_##WAY##_layouts, .cost = clade__gather_##WAY##_cost,     \
              .workspace = clade__gather_##WAY##_workspace, .emit = clade__gather_##WAY##_emit, \
              .space = &clade__gather_##WAY##_space, .file = FILE, .loose = LOOSE)
-#define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                           \
-  CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__gather_##ACCEPT##_accept,        \
-             .layouts = clade__gather_##LAYOUTS##_layouts, .cost = clade__gather_direct_cost, \
-             .emit = clade__gather_direct_emit, .space = &clade__gather_##LAYOUTS##_space)
+#define CLADE__GATHER_DIRECT                                                             \
+  CLADE_IMPL(.name = "direct", CLADE__CONV_VEC, .accept = clade__gather_direct_accept,   \
+             .layouts = clade__gather_direct_layouts, .cost = clade__gather_direct_cost, \
+             .emit = clade__gather_direct_emit, .space = &clade__gather_direct_space,    \
+             .alternatives = CLADE__ALTERNATIVES)
 
 #endif

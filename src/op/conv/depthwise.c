@@ -48,7 +48,7 @@ static plan plan_in(const clade_query *q, bool x_blocked) {
   return p;
 }
 
-static const char *accept(const clade_query *q, bool x_blocked) {
+const char *clade__depthwise_accept(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   clade__gather g = clade__gather_of(q->node);
   const bool whole = clade__is_integer(q->node->in[0].dtype);
@@ -58,23 +58,15 @@ static const char *accept(const clade_query *q, bool x_blocked) {
   if (whole && g.kernel[0] * g.kernel[1] > EXACT_TAPS)
     return "made for windows whose sums of bytes floats hold exactly";
   if (g.map(w, 0).div > PHASES || g.map(w, 1).div > PHASES) return "made for small steps";
-  return plan_in(q, x_blocked).fits ? NULL : "a window needs more of the source than a work-item's memory has";
+  return plan_in(q, q->config[0] == CLADE__BLOCKED).fits
+             ? NULL
+             : "a window needs more of the source than a work-item's memory has";
 }
 
-static void layouts(const clade_query *q, bool x_blocked, bool y_blocked, clade_layout *in, clade_layout *out) {
-  if (y_blocked) clade__gather_blocked_result(q, in, out);
-  if (x_blocked) in[0] = out[0];
+void clade__depthwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  clade__gather_images(q, q->config[0], in, out);
   in[1] = (clade_layout){.axis = 0, .block = LANES};
 }
-
-#define WAY(NAME, X_BLOCKED, Y_BLOCKED)                                                               \
-  const char *clade__depthwise_##NAME##_accept(const clade_query *q) { return accept(q, X_BLOCKED); } \
-  void clade__depthwise_##NAME##_layouts(const clade_query *q, clade_layout *in, clade_layout *out) { \
-    layouts(q, X_BLOCKED, Y_BLOCKED, in, out);                                                        \
-  }
-WAY(dense, false, false)
-WAY(to_blocked, false, true)
-WAY(blocked, true, true)
 
 /* The plan for the node's own layouts. */
 static plan plan_of(const clade_query *q) { return plan_in(q, q->node->in[0].layout.block > 0); }

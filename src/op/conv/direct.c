@@ -6,9 +6,9 @@
 
 /* Channels of a block; sizes of the kernel's private buffers in floats, and of its index tables. */
 enum { LANES = 16, SOURCE = 57344, WEIGHTS = 32768, BLOCK = 32768, MOST_PLACES = 400, MOST_TAPS = 128 };
-/* Parameters. images, lines, columns, channels: the block of results of a work-item; places, vectors: the register
- * tile; depth: input channels at a time. */
-enum { IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS };
+/* Parameters. layouts: below; images, lines, columns, channels: the block of results of a work-item; places, vectors:
+ * the register tile; depth: input channels at a time. */
+enum { LAYOUTS, IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS };
 enum { ALL, LINE, ONE }; /* taps at a time */
 
 /* ---- the problem ---- */
@@ -122,7 +122,8 @@ static void fit(const problem *p, int width, int32_t *config) {
   for (int i = IMAGES; i <= COLUMNS; i++)
     while (config[i] > 1 && (held_of(p, config) * (double)depth > SOURCE ||
                              (int64_t)config[IMAGES] * config[LINES] * config[COLUMNS] > MOST_PLACES - 16)) {
-      int64_t parts = (total[i] + config[i] - 1) / config[i] + 1, part = (total[i] + parts - 1) / parts;
+      const int64_t all = total[i - IMAGES], parts = (all + config[i] - 1) / config[i] + 1;
+      int64_t part = (all + parts - 1) / parts;
       if (i == COLUMNS && part > 4 * config[PLACES] && clade__up(part, config[PLACES]) < config[i])
         part = clade__up(part, config[PLACES]);
       config[i] = (int32_t)CLADE_MIN(part, config[i] - 1);
@@ -196,17 +197,18 @@ static problem costed(const clade_query *q) {
   return p;
 }
 
-/* The problem as it will be in an implementation's layouts. */
-static problem problem_in(const clade_query *q, bool x_blocked, bool y_blocked) {
+/* The problem as it will be in an alternative's layouts. */
+static problem problem_in(const clade_query *q, int alternative) {
   problem p = costed(q);
-  p.x_blocked = x_blocked;
-  p.y_blocked = y_blocked;
+  p.x_blocked = alternative == CLADE__BLOCKED;
+  p.y_blocked = alternative != CLADE__DENSE;
   p.packed = true;
   return p;
 }
 
-static void defaults(const clade_query *q, problem p, int32_t *config) {
-  int32_t own[PARAMS];
+static void defaults(const clade_query *q, int32_t *config) {
+  const problem p = problem_in(q, config[LAYOUTS]);
+  int32_t own[PARAMS] = {config[LAYOUTS]};
   double best = INFINITY;
   for (int i = 0; nth(q, &p, i, own); i++) {
     double now = cycles(q, &p, own);
@@ -216,19 +218,15 @@ static void defaults(const clade_query *q, problem p, int32_t *config) {
   }
 }
 
-static const char *const params[] = {"images", "lines", "columns", "channels", "places", "vectors", "depth", NULL};
-#define SPACE(NAME, X_BLOCKED, Y_BLOCKED)                                    \
-  static void NAME##_defaults(const clade_query *q, int32_t *config) {       \
-    defaults(q, problem_in(q, X_BLOCKED, Y_BLOCKED), config);                \
-  }                                                                          \
-  static bool NAME##_configs(const clade_query *q, int i, int32_t *config) { \
-    problem p = problem_in(q, X_BLOCKED, Y_BLOCKED);                         \
-    return nth(q, &p, i, config);                                            \
-  }                                                                          \
-  const clade_space clade__gather_##NAME##_space = {sizeof(clade_space), params, NAME##_defaults, NAME##_configs};
-SPACE(direct, false, false)
-SPACE(to_blocked, false, true)
-SPACE(blocked, true, true)
+static bool configs(const clade_query *q, int i, int32_t *config) {
+  config[LAYOUTS] = i % CLADE__ALTERNATIVES;
+  const problem p = problem_in(q, config[LAYOUTS]);
+  return nth(q, &p, i / CLADE__ALTERNATIVES, config);
+}
+
+static const char *const params[] = {"layouts", "images",  "lines", "columns", "channels",
+                                     "places",  "vectors", "depth", NULL};
+const clade_space clade__gather_direct_space = {sizeof(clade_space), params, defaults, configs};
 
 /* ---- layouts ---- */
 const char *clade__gather_small(const clade_query *q) {
@@ -246,15 +244,17 @@ const char *clade__conv_small(const clade_query *q) {
   return NULL;
 }
 
-const char *clade__gather_direct_accept(const clade_query *q) {
-  clade__gather g = clade__gather_of(q->node);
-  return clade__depthwise(&g) ? "made for groups of several channels" : clade__gather_small(q);
+const char *clade__gather_blocked_accept(const clade_query *q) {
+  const clade__gather g = clade__gather_of(q->node);
+  if (clade__depthwise(&g)) return "made for groups of several channels";
+  if (g.groups > 1 && (g.inner % LANES || g.rows % LANES)) return "groups end inside of a block of channels";
+  return clade__gather_small(q);
 }
 
-const char *clade__gather_blocked_accept(const clade_query *q) {
-  clade__gather g = clade__gather_of(q->node);
-  if (g.groups > 1 && (g.inner % LANES || g.rows % LANES)) return "groups end inside of a block of channels";
-  return clade__gather_direct_accept(q);
+const char *clade__gather_direct_accept(const clade_query *q) {
+  const clade__gather g = clade__gather_of(q->node);
+  if (q->config[LAYOUTS] != CLADE__DENSE) return clade__gather_blocked_accept(q);
+  return clade__depthwise(&g) ? "made for groups of several channels" : clade__gather_small(q);
 }
 
 /* Weights in panels, if the rows of a group are whole panels; panels are consecutive, so that what is copied next is
@@ -266,11 +266,6 @@ static clade_layout weights_layout(const clade_query *q) {
   if (forward && g.groups > 1 && g.rows % panel) return (clade_layout){0};
   return (clade_layout){
       .axis = forward ? 0 : 1, .block = (uint16_t)panel, .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
-}
-
-void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  (void)out;
-  in[1] = weights_layout(q);
 }
 
 static bool whole(const clade_shape *operand, const clade_shape *y) {
@@ -289,14 +284,14 @@ void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_
       in[i] = (clade_layout){.axis = (int16_t)(n->in[i].shape.rank - 3), .block = LANES};
 }
 
-void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  in[1] = weights_layout(q);
-  clade__gather_blocked_result(q, in, out);
+void clade__gather_images(const clade_query *q, int alternative, clade_layout *in, clade_layout *out) {
+  if (alternative != CLADE__DENSE) clade__gather_blocked_result(q, in, out);
+  if (alternative == CLADE__BLOCKED) in[0] = out[0];
 }
 
-void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  clade__gather_to_blocked_layouts(q, in, out);
-  in[0] = out[0];
+void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[1] = weights_layout(q);
+  clade__gather_images(q, q->config[LAYOUTS], in, out);
 }
 
 /* ---- steps ---- */

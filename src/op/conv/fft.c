@@ -60,8 +60,7 @@ const char *clade__gather_fft_accept(const clade_query *q) {
  * that. */
 void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   clade__gather g = clade__gather_of(q->node);
-  clade__gather_blocked_result(q, in, out);
-  in[0] = out[0];
+  clade__gather_images(q, CLADE__BLOCKED, in, out);
   in[1] = (clade_layout){
       .axis = !is_forward(q) && !clade__depthwise(&g), .block = LANES, .tile = (uint16_t)q->config[SIDE]};
 }

@@ -96,8 +96,7 @@ void clade__gather_flat_layouts(const clade_query *q, clade_layout *in, clade_la
   in[1] = (clade_layout){.axis = forward ? 0 : 1,
                          .block = (uint16_t)(VECTORS * clade__vector_width(q->device)),
                          .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
-  clade__gather_blocked_result(q, in, out);
-  in[0] = out[0];
+  clade__gather_images(q, CLADE__BLOCKED, in, out);
 }
 
 double clade__gather_flat_cost(const clade_query *q) {

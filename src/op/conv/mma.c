@@ -125,7 +125,7 @@ static plan plan_of(const clade_query *q, bool blocked) {
 static plan plan_in(const clade_query *q) { return plan_of(q, q->node->in[0].layout.block > 0); }
 
 /* ---- the gate ---- */
-static const char *accept(const clade_query *q, bool blocked) {
+const char *clade__gather_mma_accept(const clade_query *q) {
   const clade_node *n = q->node;
   const clade_unit_info *unit = &q->device->unit[bytes(n) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
   const clade__gather g = clade__gather_of(n);
@@ -134,22 +134,16 @@ static const char *accept(const clade_query *q, bool blocked) {
   if (reason) return reason;
   if (g.groups != 1) return "made for one group";
   if (g.kernel[0] * g.kernel[1] > MOST_TAPS) return "made for windows of up to 128 places";
-  if (!blocked) return g.inner > LANES ? "made for images of at most a block of channels" : NULL;
+  if (q->config[0] != CLADE__BLOCKED) return g.inner > LANES ? "made for images of at most a block of channels" : NULL;
   return g.inner % (bytes(n) ? 4 : 2) ? "channels end inside of a word" : NULL;
 }
-const char *clade__gather_mma_accept(const clade_query *q) { return accept(q, true); }
-const char *clade__gather_mma_to_blocked_accept(const clade_query *q) { return accept(q, false); }
 
-void clade__gather_mma_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[1] = (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
                          .block = PANEL,
                          .interleave = bytes(q->node) ? 4 : 2,
                          .tile = CLADE_PANELS};
-  clade__gather_blocked_result(q, in, out);
-}
-void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  clade__gather_mma_to_blocked_layouts(q, in, out);
-  in[0] = out[0];
+  clade__gather_images(q, q->config[0], in, out);
 }
 
 double clade__gather_mma_cost(const clade_query *q) {

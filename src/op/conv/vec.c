@@ -42,3 +42,17 @@ clade__conv_axis clade__conv_axis_of(clade__map_1d m, int64_t result, int64_t so
   while (a.kinds < a.taps && a.kinds * m.delta % m.mul) a.kinds++;
   return a;
 }
+
+static void as_given(const clade_query *q, int32_t *config) {
+  (void)q;
+  (void)config;
+}
+static bool nth_of(int count, int i, int32_t *config) {
+  config[0] = i;
+  return i < count;
+}
+static bool each_of_two(const clade_query *q, int i, int32_t *config) { return (void)q, nth_of(2, i, config); }
+static bool each_of_three(const clade_query *q, int i, int32_t *config) { return (void)q, nth_of(3, i, config); }
+static const char *const params[] = {"layouts", NULL};
+const clade_space clade__conv_two_layouts = {sizeof(clade_space), params, as_given, each_of_two};
+const clade_space clade__conv_three_layouts = {sizeof(clade_space), params, as_given, each_of_three};

@@ -41,9 +41,8 @@ static inline int clade__weights_panel(const clade_query *q) { return 2 * clade_
 static inline int clade__weights_tile_rows(const clade_query *q) { return clade__weights_lanes(q) == 16 ? 12 : 6; }
 
 /* ---- flat: 1 x 1 windows; dense, or with blocked channels ---- */
-const char *clade__weights_flat_blocked_accept(const clade_query *q);
 void clade__weights_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-extern const clade_space clade__weights_flat_blocked_space;
+void clade__weights_images(const clade_query *q, clade_layout *in, clade_layout *out); /* by the alternative */
 const char *clade__weights_flat_accept(const clade_query *q);
 double clade__weights_flat_cost(const clade_query *q);
 size_t clade__weights_flat_workspace(const clade_query *q);
@@ -77,8 +76,7 @@ size_t clade__weights_gemm_workspace(const clade_query *q);
 clade_status clade__weights_gemm_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__weights_gemm_space;
 /* ---- depthwise: images with blocked channels, or dense ---- */
-const char *clade__weights_depthwise_blocked_accept(const clade_query *q);
-const char *clade__weights_depthwise_dense_accept(const clade_query *q);
+const char *clade__weights_depthwise_accept(const clade_query *q);
 double clade__weights_depthwise_cost(const clade_query *q);
 size_t clade__weights_depthwise_workspace(const clade_query *q);
 clade_status clade__weights_depthwise_emit(clade_emit *e, const clade_query *q);

@@ -43,19 +43,14 @@ static int64_t parts_of(const clade_query *q, const clade__weights *p) {
   return CLADE_MAX((p->n * p->result[0] + lines - 1) / lines, 1);
 }
 
-const char *clade__weights_depthwise_blocked_accept(const clade_query *q) {
+const char *clade__weights_depthwise_accept(const clade_query *q) {
   const char *reason = clade__conv_vec_accept(q);
   clade__weights p = clade__weights_of(q->node, false);
   if (reason) return reason;
   bool fits = p.rows == 1 && p.inner == 1 && p.groups > 1 && p.kernel[0] * p.kernel[1] <= MOST_TAPS;
-  return fits ? NULL : "made for groups of one row and one channel, and small windows";
-}
-
-const char *clade__weights_depthwise_dense_accept(const clade_query *q) {
-  const char *reason = clade__weights_depthwise_blocked_accept(q);
-  clade__weights p = clade__weights_of(q->node, false);
-  if (reason) return reason;
-  return at_once(q, &p) ? NULL : "a window's lines are too many for a work-item's memory";
+  if (!fits) return "made for groups of one row and one channel, and small windows";
+  return q->config[0] == CLADE__BLOCKED || at_once(q, &p) ? NULL
+                                                          : "a window's lines are too many for a work-item's memory";
 }
 
 double clade__weights_depthwise_cost(const clade_query *q) {

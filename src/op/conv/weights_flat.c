@@ -4,12 +4,12 @@
 #include <math.h>
 
 enum { SPAN = 256, BLOCKED_SPAN = 128, TURNED = 65536, BLOCK = 16, PLACES_BEYOND = 8 };
-enum { BLOCK_ROWS, BLOCK_LANES, PARTS, TURN, PARAMS }; /* turn: channels of y are lanes, those of x are rows */
+enum { LAYOUTS, BLOCK_ROWS, BLOCK_LANES, PARTS, TURN, PARAMS }; /* turn: channels of y are lanes, those of x are rows */
 
 static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.block > 0; }
 /* Lanes of a tile: two vectors, that is one or two blocks of channels. */
 
-const char *clade__weights_flat_accept(const clade_query *q) {
+static const char *unfit(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   clade__weights p = clade__weights_of(q->node, true);
   const char *reason = clade__conv_vec_accept(q);
@@ -20,10 +20,15 @@ const char *clade__weights_flat_accept(const clade_query *q) {
   return p.n * p.outputs < 1 ? "made for what is not empty" : NULL;
 }
 
-const char *clade__weights_flat_blocked_accept(const clade_query *q) {
-  clade__weights p = clade__weights_of(q->node, true);
-  if (p.groups > 1 && (p.rows % BLOCK || p.inner % BLOCK)) return "groups end inside of a block of channels";
-  return clade__weights_flat_accept(q);
+const char *clade__weights_flat_accept(const clade_query *q) {
+  const clade__weights p = clade__weights_of(q->node, true);
+  const bool whole = p.groups == 1 || (p.rows % BLOCK == 0 && p.inner % BLOCK == 0);
+  if (q->config[LAYOUTS] == CLADE__BLOCKED && !whole) return "groups end inside of a block of channels";
+  return unfit(q);
+}
+
+void clade__weights_images(const clade_query *q, clade_layout *in, clade_layout *out) {
+  if (q->config[0] == CLADE__BLOCKED) clade__weights_blocked_layouts(q, in, out);
 }
 
 void clade__weights_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -74,7 +79,7 @@ static double cycles_of(const clade_query *q, const clade__weights *p, const run
 }
 
 /* Partitions of rows, lanes and sums, for both values of `turn`. */
-static bool configs(const clade_query *q, bool blocked, int i, int32_t *config) {
+static bool nth(const clade_query *q, bool blocked, int i, int32_t *config) {
   enum { DOWN = 5, ACROSS = 5, SUMS = 9 };
   static const int sums[SUMS] = {1, 2, 4, 6, 8, 12, 16, 32, 64};
   clade__weights p = clade__weights_of(q->node, true);
@@ -96,33 +101,31 @@ static bool configs(const clade_query *q, bool blocked, int i, int32_t *config) 
 static void best_of(const clade_query *q, bool blocked, bool any, double units, int32_t *config) {
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, blocked);
-  int32_t own[CLADE_MAX_PARAMS];
+  int32_t own[PARAMS] = {config[LAYOUTS]};
   double best = INFINITY;
-  for (int i = 0; configs(q, blocked, i, own); i++) {
+  for (int i = 0; nth(q, blocked, i, own); i++) {
     if (!any && (own[PARTS] != config[PARTS] || own[TURN] != config[TURN])) continue;
     double now = cycles_of(q, &p, &r, blocked, own, units);
     if (now >= best) continue;
     best = now;
-    memcpy(config, own, PARAMS * sizeof *config);
+    memcpy(config, own, sizeof own);
   }
 }
 
-static void defaults(const clade_query *q, bool blocked, int32_t *config) {
-  memset(config, 0, PARAMS * sizeof *config);
-  if (clade__weights_flat_accept(q)) return;
+static void defaults(const clade_query *q, int32_t *config) {
+  const bool blocked = config[LAYOUTS] == CLADE__BLOCKED;
+  if (unfit(q)) return;
   best_of(q, blocked, true, 0, config);
   best_of(q, blocked, false, CLADE_MAX(q->device->compute_units, 1u), config);
 }
 
-static const char *const params[] = {"rows", "lanes", "parts", "turn", NULL};
-#define SPACE(NAME, IS_BLOCKED)                                                                           \
-  static void NAME##_defaults(const clade_query *q, int32_t *config) { defaults(q, IS_BLOCKED, config); } \
-  static bool NAME##_configs(const clade_query *q, int i, int32_t *config) {                              \
-    return !clade__weights_flat_accept(q) && configs(q, IS_BLOCKED, i, config);                           \
-  }                                                                                                       \
-  const clade_space clade__weights_##NAME##_space = {sizeof(clade_space), params, NAME##_defaults, NAME##_configs};
-SPACE(flat, false)
-SPACE(flat_blocked, true)
+static bool configs(const clade_query *q, int i, int32_t *config) {
+  config[LAYOUTS] = i % 2;
+  return !unfit(q) && nth(q, config[LAYOUTS] == CLADE__BLOCKED, i / 2, config);
+}
+
+static const char *const params[] = {"layouts", "rows", "lanes", "parts", "turn", NULL};
+const clade_space clade__weights_flat_space = {sizeof(clade_space), params, defaults, configs};
 
 static int64_t own_parts(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);

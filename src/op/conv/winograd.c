@@ -39,7 +39,7 @@ static clade_layout weights_layout(const clade_query *q) {
 }
 
 void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  clade__gather_blocked_layouts(q, in, out);
+  clade__gather_images(q, CLADE__BLOCKED, in, out);
   in[1] = weights_layout(q);
 }
 
