@@ -36,7 +36,7 @@ KERNEL(conv2d_weights_ref)
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns)
+#ifdef WANT_conv2d_weights_vec
 /* ---- lines of images ---- Places of the result are numbered along padded lines of `pitch` places and images of `high`
  * lines, such that a tap is a constant offset: padding between the lines of the source is zero, and places between the
  * lines of the result do not count. The lines that a strip of places needs are therefore copied to private memory once
@@ -112,7 +112,7 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns) || defined(WANT_conv2d_weights_flat)
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
 /* For CPUs with vectors of WIDTH floats. */
 #define ALIGNED __attribute__((aligned(64)))
 #define PANEL   (VECTORS * WIDTH)
@@ -149,9 +149,7 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, c
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part
-#endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
 /* Eight places from p on, reading nothing behind the last of them. */
 #if STRIDE == 2
 #define READ8(p) ((float8)(LOADN(8, T, p, 0).even, LOADN(8, T, p, 7).odd))
@@ -306,7 +304,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 }
 #endif
 
-#if defined(WANT_conv2d_weights_flat) || defined(WANT_conv2d_weights_columns)
+#ifdef WANT_conv2d_weights_flat
 #if BLOCKED
 #define AT(c, apart) ((c) / 16 * (apart) + (c) % 16)
 #define B            const __global STORAGE(T)
@@ -374,73 +372,7 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
   else
     FN(tile)(false, a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out);
 }
-#endif
 
-#ifdef WANT_conv2d_weights_columns
-/* For few places: each sum is completed at once, so that no partial sums are stored. Columns, which are channels and
- * taps, are lanes: the lines of a block's channels are copied, and from these, what each column reads, PANEL columns
- * side by side. Rows are channels of y, read in place, and results are stored in order. part: rows and channels of a
- * block. */
-BODY(conv2d_weights_columns_item)(const int item, ARGS) {
-  const int rows = part.s0, channels = part.s1;
-  if (rows == 0 || channels == 0) return;
-  const int down = (dims.s2 + rows - 1) / rows, row0 = item % down * rows, c0 = item / down * channels;
-  if (c0 >= dims.s3) return;
-  const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
-  const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), kernel_size = (int2)(taps.s0, taps.s1);
-  const int pitch = FN(line_pitch_of)(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
-  const int high = FN(line_pitch_of)(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
-  const FN(line_reach) ry = FN(line_reach_of)(shift.x, move.x, mul.x, 0, kernel_size.x),
-                   rx = FN(line_reach_of)(shift.y, move.y, mul.y, 0, kernel_size.y);
-  const int strip = dims.s0 * high * pitch, kinds = ry.kinds * rx.kinds;
-  const int length = SPACED(strip + ry.span * pitch + rx.span);
-  const int n_rows = min(rows, (int)dims.s2 - row0), n_channels = min(channels, (int)dims.s3 - c0);
-  const int n_taps = kernel_size.x * kernel_size.y, columns = n_channels * n_taps, all_columns = dims.s3 * n_taps;
-  const int plane = size.x * size.y, y_plane = grid.x * grid.y, y_image = dims.s2 * y_plane;
-  const int places = dims.s0 * y_plane, space = (places + 8) * PANEL;
-  USE(const STORAGE(T), x);
-  USE(const STORAGE(T), y);
-  USE(float, out);
-  float lines[LINES] ALIGNED, turned[TURNED] ALIGNED;
-  int at[COLUMNS], to[PIECES], from[PIECES], many[PIECES];
-  for (int k = 0; k < (columns + PANEL - 1) / PANEL * PANEL; k++)
-    at[k] = k >= columns ? at[columns - 1]
-            : k >= n_taps ? at[k - n_taps] + kinds * length
-                          : FN(line_distance)(k / kernel_size.y, k % kernel_size.y, shift, move, mul, ry, rx, length, pitch);
-  int pieces = FN(line_pieces_of_kinds)(0, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0, dims.s3 * plane,
-                                        to, from, many);
-  for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) VSTORE((VECTOR)(0), 0, lines + i * WIDTH);
-  for (int c = 0; c < n_channels; c++) FN(copy)
-  (x + (c0 + c) * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
-  pieces = FN(line_pieces)(0, strip, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, y_image, 0, to, from, many);
-  for (int k = 0; k < columns; k += 8) {
-    float *panel = turned + k / PANEL * space + k % PANEL;
-    for (int p = 0; p < pieces; panel += many[p++] * PANEL)
-      for (int l = 0; l < many[p]; l += 8) { /* values beyond the end of a line are overwritten by the next line */
-        float8 r[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) r[i] = vload8(0, lines + at[k + i] + to[p] + l);
-        clade_turn(r);
-#pragma unroll
-        for (int i = 0; i < 8; i++) vstore8(r[i], 0, panel + (l + i) * PANEL);
-      }
-  }
-  out += row0 * all_columns + c0 * n_taps;
-  for (int r = 0; r < n_rows; r += ROWS)
-    for (int k = 0; k < columns; k += PANEL) {
-      const float *panel = turned + k / PANEL * space;
-      FN(multiply)
-      (y, row0 + r, y_plane, min(ROWS, n_rows - r), 1, y_plane, dims.s0, y_image, panel, panel, PANEL, y_plane * PANEL,
-       false, min(PANEL, columns - k), all_columns, out + r * all_columns + k);
-    }
-}
-
-GROUP(1, 1, 1) KERNEL(conv2d_weights_columns)(ARGS) {
-  FN(conv2d_weights_columns_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
-}
-#endif
-
-#ifdef WANT_conv2d_weights_flat
 /* For 1 x 1 windows without padding: a product of two matrices that are contiguous along the summed places. Channels of
  * `b` are lanes: a run of its places is transposed, PANEL channels side by side. Channels of `a` are rows, read in
  * place. BLOCKED: both are in blocks of 16 channels, one or two to a panel, and are read in place. Runs are pieces of a

@@ -37,30 +37,6 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static const clade_impl *const impls[] = {
-    CLADE__GATHER_DIRECT,
-    CLADE__DEPTHWISE,
-    CLADE_IMPL(.name = "lines", CLADE__CONV_VEC, .accept = clade__gather_lines_accept, .cost = clade__gather_lines_cost,
-               .emit = clade__gather_lines_emit, .file = "conv2d_lines"),
-    CLADE__GATHER_BY("gemm", gemm, "gemm", false),
-    CLADE__GATHER_POINTWISE,
-    CLADE__GATHER_FLAT,
-    CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
-    CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
-    CLADE__GATHER_MMA(1 << CLADE_UNIT_AVX512_BF16),
-    CLADE__WINOGRAD_GROUP,
-    CLADE_IMPL(.name = "depthwise_group", CLADE__NO_TEAMS, .accept = clade__depthwise_group_accept,
-               .cost = clade__depthwise_group_cost, .emit = clade__depthwise_group_emit,
-               .file = "conv2d_depthwise_group"),
-    CLADE__PRODUCT_WARPGROUP(gather),
-    CLADE__PRODUCT_WARP(gather),
-    CLADE__PRODUCT_SIMT(gather),
-    CLADE__SYSTOLIC(gather) /* with its comma */
-    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__gather_ref_accept,
-               .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit),
-    NULL,
-};
-
 const clade_op clade__op_conv2d_data = {
     .size = sizeof(clade_op),
     .name = "conv2d_data",
@@ -71,7 +47,7 @@ const clade_op clade__op_conv2d_data = {
     .attrs = clade__conv_table,
     .infer = infer,
     .grad = grad,
-    .impls = impls,
+    .impls = clade__conv_impls + 2,
     .file = "conv2d",
     .problem_in = 2,
     .ties = ties,

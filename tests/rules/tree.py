@@ -63,8 +63,10 @@ def op_code(root, name):
     texts = [code(read(root, p)) for p in own]
     table = f"src/op/{shared.group(1)}.c" if shared else None
     if table and table not in own and os.path.exists(os.path.join(root, table)):
-        texts.append(re.sub(r'CLADE_IMPL\(\.name = "\w+"', "CLADE_IMPL(", code(read(root, table)), count=int(shared.group(2)))
-                     if shared.group(2) else code(read(root, table)))
+        text = code(read(root, table))
+        if shared.group(2):
+            text = re.sub(r'CLADE_IMPL\(\.name = "\w+"', "CLADE_IMPL(", text, count=int(shared.group(2)))
+        texts.insert(0, text)
     return "\n".join(texts)
 
 

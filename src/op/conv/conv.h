@@ -42,6 +42,7 @@ clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv
 clade_status clade__conv_plain(const clade_grad *g);
 
 /* ---- implementations ---- */
+extern const clade_impl *const clade__conv_impls[]; /* of conv2d; from the third on, of conv2d_data */
 /* conv2d and conv2d_data share one form, which gathers: result (n, group, row, place) is the sum over inner channels
  * and taps of source(n, group, channel, map(place, tap)) * weight(group, row, channel, tap). */
 typedef struct clade__gather {
@@ -216,11 +217,11 @@ void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_lay
 double clade__gather_mma_cost(const clade_query *q);
 size_t clade__gather_mma_workspace(const clade_query *q);
 clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_MMA(MASK)                                                                            \
-  CLADE_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true, \
-             .units = clade__gather_mma_units, .needs_units = MASK, .accept = clade__gather_mma_accept,    \
-             .layouts = clade__gather_mma_layouts, .cost = clade__gather_mma_cost,                         \
-             .workspace = clade__gather_mma_workspace, .emit = clade__gather_mma_emit,                     \
+#define CLADE__GATHER_MMA                                                                                              \
+  CLADE_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,             \
+             .units = clade__gather_mma_units, .needs_units = 1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16,      \
+             .accept = clade__gather_mma_accept, .layouts = clade__gather_mma_layouts, .cost = clade__gather_mma_cost, \
+             .workspace = clade__gather_mma_workspace, .emit = clade__gather_mma_emit,                                 \
              .space = &clade__conv_two_layouts, .alternatives = 2, .file = "conv2d_mma")
 
 /* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */

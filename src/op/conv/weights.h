@@ -35,7 +35,7 @@ double clade__weights_join_cycles(const clade__weights *p, int64_t parts);
  * sum of all work-items, plus the longest one for each core. */
 enum { CLADE__WEIGHTS_UNITS = 8 };
 
-/* Register tile of `flat`, `vec` and `columns`: rows by two vectors. */
+/* Register tile of `flat` and `vec`: rows by two vectors. */
 static inline int clade__weights_lanes(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
 static inline int clade__weights_panel(const clade_query *q) { return 2 * clade__weights_lanes(q); }
 static inline int clade__weights_tile_rows(const clade_query *q) { return clade__weights_lanes(q) == 16 ? 12 : 6; }
@@ -64,11 +64,6 @@ double clade__weights_vec_cost(const clade_query *q);
 size_t clade__weights_vec_workspace(const clade_query *q);
 clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__weights_vec_space;
-/* ---- columns: any window, few positions ---- */
-const char *clade__weights_columns_accept(const clade_query *q);
-double clade__weights_columns_cost(const clade_query *q);
-size_t clade__weights_columns_workspace(const clade_query *q);
-clade_status clade__weights_columns_emit(clade_emit *e, const clade_query *q);
 /* ---- gemm: any window larger than 1 x 1, as a matrix product ---- */
 const char *clade__weights_gemm_accept(const clade_query *q);
 double clade__weights_gemm_cost(const clade_query *q);
