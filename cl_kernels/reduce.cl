@@ -2,8 +2,9 @@
  * the sum of absolute values for any number of elements. Groups of four vectors are first added without compensation,
  * which costs two of these units and saves two thirds of the work. NaN wins in maximum and minimum.
  *
- * T: stored type. ACC: accumulation type (float, or an integer; unsigned for sums, which wrap around). FLOAT: ACC is
- * float. KIND: 0 sum, divided by `count`; 2 maximum; 3 minimum. EMPTY: the result over no elements. */
+ * T: stored type of x. Y: type of the result, T or f32. ACC: accumulation type (float, or an integer; unsigned for sums,
+ * which wrap around). FLOAT: ACC is float. KIND: 0 sum, divided by `count`; 2 maximum; 3 minimum. EMPTY: the result over
+ * no elements. */
 #if KIND == 2
 #define BETTER(v, s) ((v) > (s))
 #else
@@ -39,12 +40,12 @@ static inline ACC FN(total)(ACC s, ACC c) {
 #ifdef WANT_reduce_forward_ref
 /* Any axes: four kept and four reduced ones, outermost first. */
 #define ARGS                                                                                 \
-  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outputs, const index8_t dims,  \
+  ARG(const STORAGE(T), x), ARG(STORAGE(Y), y), const index_t outputs, const index8_t dims,  \
   const index8_t strides, const float count
 BODY(reduce_forward_ref_item)(const long item, ARGS) {
   if (item >= outputs) return;
   USE(const STORAGE(T), x);
-  USE(STORAGE(T), y);
+  USE(STORAGE(Y), y);
   index_t rest = (index_t)item, from = rest % dims.s3 * strides.s3;
   rest /= dims.s3;
   from += rest % dims.s2 * strides.s2;
@@ -57,7 +58,7 @@ BODY(reduce_forward_ref_item)(const long item, ARGS) {
         const index_t row = from + i * strides.s4 + j * strides.s5 + k * strides.s6;
         for (index_t l = 0; l < dims.s7; l++) FN(take)(&s, &c, (ACC)LOAD(T, x, row + l * strides.s7));
       }
-  STORE(T, y, item, FINISH(FN(total)(s, c), count));
+  STORE(Y, y, item, FINISH(FN(total)(s, c), count));
 }
 
 KERNEL(reduce_forward_ref)(ARGS) {
@@ -75,8 +76,8 @@ KERNEL(reduce_forward_ref)(ARGS) {
  *        3  the inner axis is in blocks of 16, (outer, inner / 16, reduced, 16), and a work-item reduces one block
  *        4  sixteen results at once, whose elements may be anywhere; `chunk` is the number of results of a work-item */
 #if DIRECT
-#define OUT              STORAGE(T)
-#define PUT(p, at, v, n) STORE(T, p, at, FINISH(v, n))
+#define OUT              STORAGE(Y)
+#define PUT(p, at, v, n) STORE(Y, p, at, FINISH(v, n))
 #else
 #define OUT              ACC
 #define PUT(p, at, v, n) (p)[at] = (v)
@@ -138,9 +139,9 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16 = FINISH(CLADE_TOTAL(s16, c16), count);
 #endif
     if (last - first < 16)
-      PUT16(T, out, first, last - first, s16);
+      PUT16(Y, out, first, last - first, s16);
     else
-      STORE16(T, out, first, s16);
+      STORE16(Y, out, first, s16);
   }
 #else
 #if MODE == 2
@@ -237,16 +238,16 @@ KERNEL(reduce_forward_split)(ARGS) {
 #ifdef WANT_reduce_forward_join
 /* Combines the chunks of each output, in order. */
 #define ARGS                                                                                                   \
-  ARG(const ACC, part), ARG(STORAGE(T), y), const index_t outputs, const index_t inner, const index_t chunks,  \
+  ARG(const ACC, part), ARG(STORAGE(Y), y), const index_t outputs, const index_t inner, const index_t chunks,  \
   const float count
 BODY(reduce_forward_join_item)(const long item, ARGS) {
   if (item >= outputs) return;
   USE(const ACC, part);
-  USE(STORAGE(T), y);
+  USE(STORAGE(Y), y);
   const index_t row = (index_t)item / inner, column = (index_t)item - row * inner;
   ACC s = EMPTY, c = 0;
   for (index_t i = 0; i < chunks; i++) FN(take)(&s, &c, part[(row * chunks + i) * inner + column]);
-  STORE(T, y, item, FINISH(FN(total)(s, c), count));
+  STORE(Y, y, item, FINISH(FN(total)(s, c), count));
 }
 
 KERNEL(reduce_forward_join)(ARGS) {

@@ -1,10 +1,10 @@
 /* Sums, maxima and minima of floats by teams of work-items (prelude_group.cl): each item reads its share of a part of a
  * line; sums are compensated. If a line has several parts, another launch combines them.
  *
- * T: stored type. KIND: 0 sum, divided by `count`; 2 maximum; 3 minimum, as the maximum of negated elements. FROM: type
- * of the input, T or f32. DIRECT: writes the result as T; otherwise f32. */
+ * Y: type of the result. KIND: 0 sum, divided by `count`; 2 maximum; 3 minimum, as the maximum of negated elements. FROM:
+ * type of the input, x's or f32. DIRECT: writes the result as Y; otherwise f32. */
 #if DIRECT
-#define OUT T
+#define OUT Y
 #else
 #define OUT f32
 #endif

@@ -15,6 +15,7 @@ static const char *const names[] = {"sum", "mean", "reduce_max", "reduce_min"};
 static const clade_attr table[] = {{"kind", CLADE_ATTR_I32, offsetof(clade__reduce_attrs, kind), 1},
                                    {"axes", CLADE_ATTR_I32, offsetof(clade__reduce_attrs, axes), 1},
                                    {"keep", CLADE_ATTR_BOOL, offsetof(clade__reduce_attrs, keep), 1},
+                                   {"wide", CLADE_ATTR_BOOL, offsetof(clade__reduce_attrs, wide), 1},
                                    {0}};
 
 static clade_shape shape_of(const clade_shape *x, const clade__reduce_attrs *a, bool keep) {
@@ -41,7 +42,8 @@ static clade_status infer(clade_node *n) {
                                           : clade__want_computed(names[a->kind], "x", t));
   if (a->kind == CLADE__REDUCE_SUM && t == CLADE_BOOL)
     return CLADE_FAIL(DTYPE, "sum: x is bool; cast it to a number first");
-  n->out[0] = (clade_type){.dtype = t, .shape = shape_of(&n->in[0].shape, a, a->keep)};
+  if (a->wide) CLADE_TRY(clade__want_float_type(names[a->kind], "x", t));
+  n->out[0] = (clade_type){.dtype = a->wide ? CLADE_F32 : t, .shape = shape_of(&n->in[0].shape, a, a->keep)};
   return CLADE_OK;
 }
 
@@ -71,13 +73,13 @@ static clade_status grad(clade_grad *g) {
   const clade__reduce_attrs *a = g->node->attrs;
   const clade_type *x = &g->node->in[0];
   clade_shape kept = shape_of(&x->shape, a, true);
-  clade_val dy = clade_reshape(g->graph, g->dout[0], kept);
+  clade_val dy = clade_cast(g->graph, clade_reshape(g->graph, g->dout[0], kept), x->dtype);
   if (a->kind == CLADE__REDUCE_MEAN) {
     g->din[0] = clade__broadcast_mean(g->graph, dy, &x->shape);
   } else if (a->kind == CLADE__REDUCE_SUM) {
     g->din[0] = clade_broadcast(g->graph, dy, x->shape);
   } else {
-    clade_val y = clade_reshape(g->graph, g->out[0], kept);
+    clade_val y = clade_cast(g->graph, clade_reshape(g->graph, g->out[0], kept), x->dtype);
     clade_val hit = clade_cast(g->graph, clade_eq(g->graph, g->in[0], y), x->dtype);
     clade_reduce_opt opt = {.size = sizeof opt, .x = hit, .keep = true};
     for (int i = 0; i < x->shape.rank; i++)
@@ -136,6 +138,7 @@ clade_kernel_step *clade__reduce_kernel(clade_emit *e, const clade_query *q, con
   bool f = clade__is_float(t), sum = a->kind <= CLADE__REDUCE_MEAN;
   clade_kernel_step *s = clade_emit_kernel(e, name);
   clade_emit_define_text(s, "T", clade_dtype_name(t));
+  clade_emit_define_text(s, "Y", clade_dtype_name(q->node->out[0].dtype));
   clade_emit_define(s, "KIND", sum ? CLADE__REDUCE_SUM : a->kind); /* means use the sum kernel with a divisor */
   clade_emit_define(s, "FLOAT", f);
   clade_emit_define_text(s, "ACC", f ? "float" : t == CLADE_I64 ? (sum ? "ulong" : "long") : sum ? "uint" : "int");
@@ -228,6 +231,12 @@ static clade_status axes_of(const clade_graph *g, const clade_reduce_opt *opt, i
     *axes |= 1 << axis;
   }
   return CLADE_OK;
+}
+
+clade_status clade__reduce_widened(clade_graph *g, const clade__node *n, clade__id x, clade__id *node) {
+  clade__reduce_attrs a = *(const clade__reduce_attrs *)n->attrs;
+  a.wide = true;
+  return clade__node_new(g, n->op, n->name, &a, 1, &x, node);
 }
 
 static clade_val build(clade_graph *g, int kind, const clade_reduce_opt *given) {

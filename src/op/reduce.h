@@ -8,7 +8,7 @@ enum { CLADE__REDUCE_SUM, CLADE__REDUCE_MEAN, CLADE__REDUCE_MAX, CLADE__REDUCE_M
 
 typedef struct clade__reduce_attrs {
   int32_t kind, axes; /* one bit per axis */
-  bool keep;
+  bool keep, wide;    /* wide: the result of narrow floats is f32 */
 } clade__reduce_attrs;
 static inline bool clade__reduces(const clade__reduce_attrs *a, int axis) { return a->axes >> axis & 1; }
 
@@ -44,6 +44,8 @@ typedef struct clade__nest {
 } clade__nest;
 clade__nest clade__reduce_nest(const clade_query *q);
 int clade__reduce_kind(const clade_query *q);
+/* Builds the reduction `n` of another graph over `x`, floats of any type, with a result in f32. */
+clade_status clade__reduce_widened(clade_graph *g, const clade__node *n, clade__id x, clade__id *node);
 
 /* A broadcast as few axes of the result as possible, with the strides of x. divisor: 1, or repetitions if it spreads a
  * mean. */

@@ -79,7 +79,7 @@ static void emit_launch(clade_emit *e, const clade_query *q, const launch *l, in
   const int kind = ((const clade__reduce_attrs *)q->node->attrs)->kind;
   const char *stored = clade_dtype_name(q->node->in[0].dtype);
   clade_kernel_step *s = clade_emit_kernel(e, "reduce_forward_group");
-  clade_emit_define_text(s, "T", stored);
+  clade_emit_define_text(s, "Y", clade_dtype_name(q->node->out[0].dtype));
   clade_emit_define_text(s, "FROM", from < 0 ? stored : "f32");
   clade_emit_define(s, "KIND", kind <= CLADE__REDUCE_MEAN ? CLADE__REDUCE_SUM : kind);
   clade_emit_define(s, "DIRECT", to < 0);

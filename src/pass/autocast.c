@@ -3,6 +3,7 @@
  * cast once to the other if needed. Inputs, outputs and variables keep their types. */
 #include <inttypes.h>
 
+#include "op/reduce.h"
 #include "pass/autocast.h"
 
 /* A value of the built graph in each type; 0: not available. */
@@ -179,6 +180,14 @@ static clade_status eltwise(caster *c, const clade_graph *old, const clade__node
 }
 
 /* ---- other nodes ---- */
+/* A reduction reads narrow elements as they are stored, and computes in f32. */
+static clade_status reduction(caster *c, const clade_graph *old, const clade__node *n, clade_graph *g, clade__id *map) {
+  clade__id node;
+  g->device = n->device;
+  CLADE_TRY(clade__reduce_widened(g, n, c->at[n->in[0]].narrow, &node));
+  return settle(c, old, g, n->first_out, g->nodes[node].first_out, map);
+}
+
 /* Operands of such ops must have one type: narrow only if all are. */
 static bool comes_narrow(const caster *c, const clade_graph *old, const clade__node *n) {
   const uint64_t carried = clade__autocast_carried(n->op);
@@ -213,6 +222,8 @@ static clade_status build(void *user, const clade_graph *old, clade__id node, cl
   caster *c = user;
   const clade__node *n = &old->nodes[node];
   if (n->op == &clade__op_eltwise) return eltwise(c, old, n, c->rules[node], g, map);
+  if (n->op == &clade__op_reduce && c->rules[node] == CLADE_AUTOCAST_WIDE && c->at[n->in[0]].is_narrow)
+    return reduction(c, old, n, g, map);
   if (n->n_in) return other(c, old, n, c->rules[node], g, map);
   CLADE_TRY(clade__node_copy(old, node, g, map));
   for (int i = 0; i < n->n_out; i++) {

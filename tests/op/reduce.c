@@ -4,10 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "op/reduce.h"
 #include "op_test.h"
 
 enum { SUM, MEAN, MAX, MIN };
-enum { KIND, AXES, KEEP };
+enum { KIND, AXES, KEEP, WIDE };
 
 /* Half types compute like f32 and short integers like i32: two such types together cover all kinds. */
 static int draw_kind(const op_case *c, op_random *r) {
@@ -52,7 +53,8 @@ static void draw(op_case *c, op_random *r) {
   c->i[KIND] = kind;
   c->i[AXES] = axes;
   c->i[KEEP] = op_chance(r, 0.5);
-  snprintf(c->note, sizeof c->note, "kind %d axes 0x%x keep %d", kind, (unsigned)axes, c->i[KEEP]);
+  c->i[WIDE] = real && c->dtype != CLADE_F32 && axes && op_chance(r, 0.4); /* as mixed precision builds it */
+  snprintf(c->note, sizeof c->note, "kind %d axes 0x%x keep %d wide %d", kind, (unsigned)axes, c->i[KEEP], c->i[WIDE]);
 }
 
 /* NaN and infinities in a fifth of the cases without gradients. With gradients, all values are distinct, since a
@@ -84,6 +86,9 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   case MAX: out[0] = clade_reduce_max_(g, &opt); break;
   default: out[0] = clade_reduce_min_(g, &opt); break;
   }
+  clade__id node;
+  if (c->i[WIDE] && clade__reduce_widened(g, &g->nodes[g->values[out[0].id].node], in[0].id, &node) == CLADE_OK)
+    out[0] = clade__graph_val(g, g->nodes[node].first_out);
 }
 
 static double nothing(int kind, clade_dtype t) {
@@ -115,7 +120,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     if (reduced) kept.dim[i] = 1;
     if (!reduced || c->i[KEEP]) y.dim[y.rank++] = kept.dim[i];
   }
-  op_result(out, c->dtype, y);
+  op_result(out, c->i[WIDE] ? CLADE_F32 : c->dtype, y);
   for (int64_t o = 0; o < out->n; o++) out->v[o] = c->i[KIND] < MAX ? 0 : nothing(c->i[KIND], c->dtype);
   for (int64_t i = 0; i < in->n; i++) {
     int64_t index[CLADE_MAX_RANK];

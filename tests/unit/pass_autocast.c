@@ -141,7 +141,7 @@ static void test_inference(void **state) {
   assert_types(residual(false), CLADE_BF16, NULL,
                ">bf16 >bf16 conv2d:bf16 >f32 eltwise:f32 eltwise:f32 eltwise:f32 reshape:f32 eltwise:f32 reshape:f32 "
                "eltwise:f32 reshape:f32 eltwise:f32 >bf16 eltwise:bf16 >bf16 conv2d:bf16 eltwise:bf16 max_pool2d:bf16 "
-               ">f32 reduce:f32");
+               "reduce:f32");
 }
 
 /* Operands of the result's size decide; broadcast operands and constants do not. */
