@@ -1,4 +1,4 @@
-"""clade bench with PyTorch, if installed: PyTorch's results are verified before it is timed."""
+"""clade bench with PyTorch and ONNX Runtime, if installed: their results are verified before they are timed."""
 import os
 import tempfile
 import unittest
@@ -16,7 +16,7 @@ class Pytorch(unittest.TestCase):
                 file.write(shapes)
             done = run("bench", what, "--shapes", path, "--rounds", "1", "--json", *args, unset=["PYTHONPATH"])
         self.assertEqual(done.returncode, 0, done.stderr)
-        if "python3-torch" in done.stderr:
+        if "python3-torch" in done.stderr or "pip install numpy onnxruntime" in done.stderr:
             self.skipTest(done.stderr)
         self.assertNotIn("without", done.stderr)
         return document(done)["rows"]
@@ -37,8 +37,17 @@ class Pytorch(unittest.TestCase):
             self.assertEqual(list(row["peers"])[-1], "pytorch")
 
     def test_models(self):
-        for row in self.rows("model", "lenet5@2 batch=2 channels=1 side=28 classes=10 train\n", "--peer", "pytorch"):
-            self.assertGreater(row["peers"]["pytorch"]["ratio"], 0, row)
+        for peer, *more in ["pytorch"], ["pytorch_nhwc"], ["pytorch_nhwc", "--dtype", "bf16"]:
+            for row in self.rows("model", "lenet5@2 batch=2 channels=1 side=28 classes=10 train\n", "--peer", peer, *more):
+                self.assertGreater(row["peers"][peer]["ratio"], 0, row)
+
+    def test_inferences(self):
+        """The quantized ONNX models have additions, pooling, depthwise layers and a linear layer."""
+        shapes = "lenet5@2 batch=2 channels=1 side=28 classes=10\nresnet18@72 batch=1 side=72 classes=10\n" \
+                 "mobilenetv2@32 batch=1 side=32 classes=10\n"
+        for dtype in "f32", "i8":
+            for row in self.rows("model", shapes, "--peer", "onnxruntime", "--dtype", dtype):
+                self.assertGreater(row["peers"]["onnxruntime"]["ratio"], 0, row)
 
 
 if __name__ == "__main__":

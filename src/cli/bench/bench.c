@@ -103,7 +103,7 @@ static const struct {
   const char *name;
   clade_status (*run)(bench_job *job);
   int quick;                                  /* number of leading sets that `bench all` runs */
-  const char *sets[4], *passes[4], *peers[4]; /* NULL: end, unless all four are used */
+  const char *sets[5], *passes[4], *peers[6]; /* NULL: end */
   bool batch, chain;                          /* whether --batch and --chain apply */
 } works[] = {{"gemm",
               bench_gemm,
@@ -126,7 +126,7 @@ static const struct {
               1,
               {"networks"},
               {"train", "infer"},
-              {"pytorch", "onnxruntime", "onednn", "clade_f32"},
+              {"pytorch", "pytorch_nhwc", "onnxruntime", "onednn", "clade_f32"},
               .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 
@@ -140,8 +140,8 @@ static clade_status run(bench_job *job, size_t work) {
   return CLADE_OK;
 }
 
-static bool among(const char *name, const char *const names[4]) {
-  for (int i = 0; i < 4 && names[i]; i++)
+static bool among(const char *name, const char *const *names) {
+  for (int i = 0; names[i]; i++)
     if (!strcmp(names[i], name)) return true;
   return false;
 }

@@ -142,6 +142,7 @@ typedef struct bench_clade {
   bool strict;           /* as clade_compile(.strict) */
   clade_dtype precision; /* as clade_compile(.precision) */
   bool quantized;        /* quantized to 8 bits, calibrated by the values of its variables */
+  char *layers;          /* of a quantized one: the text with the type and scale of each layer's input */
   const char *assigned;  /* the result is the new value of this variable; NULL: the results are outputs */
   clade_type out;        /* type of the results "y0", "y1", … */
   size_t out_elements;

@@ -120,6 +120,7 @@ static void release(void *state) {
   clade__free(c->values);
   clade__free(c->raw);
   clade__free(c->dense);
+  clade_text_free(c->layers);
   clade__free(c);
 }
 
@@ -128,12 +129,11 @@ static clade_status quantize(const bench_job *job, bench_clade *c) {
   clade_quantization *q;
   clade_func *func = NULL;
   clade_vars *vars = NULL;
-  char *text = NULL;
   clade_status status;
   CLADE_TRY(clade_quantization_new(c->graph, job->device, c->vars, &q));
   CLADE_GOTO(clade_quantization_observe(q, 0, 0, 0, NULL));
-  CLADE_GOTO(clade_quantization_text(q, &text));
-  CLADE_GOTO(clade_compile(c->graph, job->device, &func, .prefer = c->prefer, .quantization = text));
+  CLADE_GOTO(clade_quantization_text(q, &c->layers));
+  CLADE_GOTO(clade_compile(c->graph, job->device, &func, .prefer = c->prefer, .quantization = c->layers));
   CLADE_GOTO(clade_vars_new(func, 0, &vars));
   CLADE_GOTO(clade_quantization_apply(q, vars));
   clade_func_release(c->func);
@@ -145,7 +145,6 @@ static clade_status quantize(const bench_job *job, bench_clade *c) {
 fail:
   clade_func_release(func);
   clade_vars_release(vars);
-  clade_text_free(text);
   clade_quantization_free(q);
   return status;
 }

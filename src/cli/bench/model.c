@@ -129,24 +129,35 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
   return status;
 }
 
-static const char *const peers[] = {"pytorch", "onnxruntime"};
+static const char *const peers[] = {"pytorch", "pytorch_nhwc", "onnxruntime"};
 static const char f32_alone[] = "it is asked for f32";
+static const char other_type[] = "it has no model of this type";
 static const char f32_too[] = "clade_f32";
 
-static const char *join(const bench_job *job, const bench_model_work *w, const clade_vars *vars, const char *peer,
+/* PyTorch has mixed precision, ONNX Runtime a quantized model, and both f32. */
+static bool takes(const char *peer, clade_dtype dtype) {
+  return dtype == CLADE_F32 || (dtype == CLADE_I8) == !strcmp(peer, "onnxruntime");
+}
+
+static const char *join(const bench_job *job, const bench_model_work *w, const bench_clade *c, const char *peer,
                         bench_side *side) {
   const size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
   bench_script script = {
       .file = "model.py",
       .text = bench_model_script,
       .files = {{"x", w->x, pixels * sizeof *w->x}, {"labels", w->labels, (size_t)w->batch * sizeof *w->labels}},
-      .vars = vars,
+      .vars = c->vars,
       .results = w->results};
+  if (c->layers) {
+    script.files[2].name = "layers";
+    script.files[2].data = c->layers;
+    script.files[2].bytes = strlen(c->layers);
+  }
   bench_script_say(&script, "%s", w->model);
-  bench_script_say(&script, "%s", w->train ? "train" : "infer");
+  bench_script_say(&script, "%s%s", w->train ? "train" : "infer", strstr(peer, "_nhwc") ? "_nhwc" : "");
   const int64_t numbers[] = {w->batch, w->channels, w->side, w->classes};
   for (size_t i = 0; i < CLADE_COUNT(numbers); i++) bench_script_say(&script, "%lld", (long long)numbers[i]);
-  bench_script_say(&script, "%s", clade_dtype_name(w->precision));
+  bench_script_say(&script, "%s", clade_dtype_name(job->dtype));
   return bench_python(job, peer, &script, side);
 }
 
@@ -164,8 +175,7 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
   }
   for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
     if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
-    const bool can = job->dtype == CLADE_F32 || !strcmp(peers[i], "pytorch");
-    const char *reason = can ? join(job, w, c->vars, peers[i], &sides[*n]) : f32_alone;
+    const char *reason = takes(peers[i], job->dtype) ? join(job, w, c, peers[i], &sides[*n]) : other_type;
     if (reason) bench_missing(job, peers[i], reason);
     *n += !reason;
   }

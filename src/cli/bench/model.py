@@ -2,8 +2,9 @@
 
     model.py PEER DEVICE THREADS MODEL train|infer BATCH CHANNELS SIDE CLASSES TYPE [try]
 
-PEER is pytorch or onnxruntime. TYPE is f32 or, by PyTorch's autocast, bf16 or f16. weights.safetensors, x and labels are
-in ROOM. The result is the logits, or the loss before the step.
+PEER is pytorch or onnxruntime; the pass has the suffix _nhwc for PyTorch's channels_last tensors. TYPE is f32, by
+PyTorch's autocast bf16 or f16, by ONNX Runtime i8: the quantized model. weights.safetensors, x, labels and of a quantized
+model `layers`, its inputs' types and scales, are in ROOM. The result is the logits, or the loss before the step.
 """
 import json
 import os
@@ -18,7 +19,7 @@ from contestant import DEVICE, PEER, ROOM, THREADS, Torch, read, serve, without
 MODEL, PASS = sys.argv[4:6]
 BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[6:10])
 TYPE = sys.argv[10]
-TRAIN = PASS == "train"
+TRAIN, NHWC = PASS.startswith("train"), PASS.endswith("_nhwc")
 TRY = sys.argv[11:] == ["try"]  # takes one step and exits, to see whether the process survives
 
 
@@ -28,9 +29,10 @@ def weights(path):
         data = file.read()
     found = {}
     for name, entry in head.items():
-        if name != "__metadata__" and entry["dtype"] == "F32" and not name.startswith(("bench.", "optimizer.")):
+        kind = {"F32": "<f4", "I8": "i1"}.get(entry.get("dtype"))
+        if kind and not name.startswith(("bench.", "optimizer.")):
             begin, end = entry["data_offsets"]
-            found[name] = numpy.frombuffer(data[begin:end], "<f4").reshape(entry["shape"]).copy()
+            found[name] = numpy.frombuffer(data[begin:end], kind).reshape(entry["shape"]).copy()
     return found
 
 
@@ -111,6 +113,9 @@ def pytorch(arrays, x, labels):
     torch = peer.torch
     f = torch.nn.functional
 
+    def lie(tensor):
+        return tensor.contiguous(memory_format=torch.channels_last) if NHWC and tensor.dim() == 4 else tensor
+
     class Net(torch.nn.Module, Model):
         relu, relu6, product, flatten = map(staticmethod, (f.relu, f.relu6, f.linear, lambda x: x.flatten(1)))
         add, mean = map(staticmethod, (torch.add, lambda x: x.mean((2, 3))))
@@ -120,7 +125,7 @@ def pytorch(arrays, x, labels):
             self.w = {}
             self.sizes = {name: array.shape for name, array in arrays.items()}  # integers, also while the model is traced
             for number, (name, array) in enumerate(sorted(arrays.items())):
-                tensor = peer.tensor(array)
+                tensor = lie(peer.tensor(array))
                 if "running" not in name:  # all but running statistics are trained
                     tensor = torch.nn.Parameter(tensor, requires_grad=TRAIN)
                     self.register_parameter(f"p{number}", tensor)
@@ -143,7 +148,7 @@ def pytorch(arrays, x, labels):
         def forward(self, x):
             return getattr(self, MODEL)(x)
 
-    net, x, labels = Net(), peer.tensor(x), peer.tensor(labels.astype(numpy.int64))
+    net, x, labels = Net(), lie(peer.tensor(x)), peer.tensor(labels.astype(numpy.int64))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9) if TRAIN else None
     torch.set_grad_enabled(TRAIN)
     call, how = net, ""
@@ -194,10 +199,15 @@ class Onnx(Model):
     def __init__(self, arrays):
         self.sizes = {name: array.shape for name, array in arrays.items()}
         self.w = {name: name for name in arrays}
-        self.nodes, self.count = b"", 0
-        self.tensors = b"".join(
-            field(5, b"".join(field(1, size) for size in array.shape) + field(2, 1) + field(8, name) +
-                  field(9, array.tobytes())) for name, array in arrays.items())
+        self.nodes, self.tensors, self.count = b"", b"", 0
+        for name, array in arrays.items():
+            self.tensor(name, array)
+
+    def tensor(self, name, array):
+        kind = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6}[array.dtype.name]
+        self.tensors += field(5, b"".join(field(1, size) for size in array.shape) + field(2, kind) + field(8, name) +
+                              field(9, array.tobytes()))
+        return name
 
     def node(self, op, inputs, **attributes):
         self.count += 1
@@ -221,7 +231,7 @@ class Onnx(Model):
         return self.node("MaxPool", [x], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4)
 
     def product(self, x, w, bias):
-        return self.node("Gemm", [x, w, bias], transB=1)
+        return self.node("Gemm", [x, w] + ([bias] if bias else []), transB=1)
 
     def relu(self, x):
         return self.node("Relu", [x])
@@ -229,8 +239,7 @@ class Onnx(Model):
     def relu6(self, x):
         for name, value in ("zero", 0), ("six", 6):
             if name not in self.w:
-                self.w[name] = name
-                self.tensors += field(5, field(2, 1) + field(8, name) + field(9, struct.pack("<f", value)))
+                self.w[name] = self.tensor(name, numpy.array(value, "<f4"))
         return self.node("Clip", [x, "zero", "six"])
 
     def add(self, x, y):
@@ -247,12 +256,98 @@ class Onnx(Model):
         shape = b"".join(field(1, field(1, size)) for size in sizes)
         return field(number, field(1, name) + field(2, field(1, field(1, 1) + field(2, shape))))
 
-    def write(self, path):
+    def write(self, path, more=()):
+        """`more` lists the names of further outputs; nodes append to it."""
         y = getattr(self, MODEL)("x")
         graph = self.nodes + field(2, MODEL) + self.tensors + self.port(11, "x", (BATCH, CHANNELS, SIDE, SIDE)) + \
-            self.port(12, y, (BATCH, CLASSES))
+            self.port(12, y, (BATCH, CLASSES)) + b"".join(field(12, field(1, name)) for name in more)
         with open(path, "wb") as file:
             file.write(field(1, 8) + field(8, field(1, "") + field(2, 13)) + field(7, graph))
+
+
+class Bytes(Onnx):
+    """Writes the quantized model: a pair of QuantizeLinear and DequantizeLinear around each value, which ONNX Runtime
+    turns into operations on bytes. Layers have Clade's integers and scales; i8 inputs are u8 with the zero point 128, for
+    which ONNX Runtime's kernels are faster. Clade keeps other values, such as operands of additions, in f32 where it
+    does not compute them in an epilogue. Here they get `scales`, in their order; without, they stay f32 and `asked`
+    lists them."""
+
+    def __init__(self, arrays, layers, scales=None):
+        super().__init__({})
+        self.w = {name: name for name in arrays}
+        self.sizes = {name: array.shape for name, array in arrays.items()}
+        self.arrays, self.layers, self.scales = arrays, layers, scales
+        self.asked, self.made, self.how = [], {}, {}
+
+    def rounded(self, x, scale, zero):
+        if x not in self.made:
+            part = [self.tensor(x + ".scale", numpy.array(scale, "<f4")), self.tensor(x + ".zero", numpy.array(zero, "u1"))]
+            self.made[x] = self.node("DequantizeLinear", [self.node("QuantizeLinear", [x, *part]), *part])
+            self.how[x] = scale, zero
+        return self.made[x]
+
+    def operand(self, x):
+        if x not in self.made and x not in self.asked:
+            self.asked.append(x)
+            if self.scales:
+                self.rounded(x, *self.scales[len(self.asked) - 1])
+        return self.made.get(x, x)
+
+    def constant(self, name, array, scale):
+        part = [self.tensor(name + ".q", array), self.tensor(name + ".q.scale", scale.astype("<f4")),
+                self.tensor(name + ".q.zero", numpy.zeros(scale.shape, array.dtype))]
+        made = self.node("DequantizeLinear", part, axis=0)
+        self.sizes[made] = array.shape
+        return made
+
+    def layer(self, x, w, bias):
+        name = w.removesuffix(".weight")
+        kind, scale = self.layers[name]
+        sums = self.arrays[name + ".scale"]
+        x = self.rounded(x, scale, 0 if kind == "u8" else 128)
+        if bias:
+            bias = self.constant(bias, self.whole(bias).astype("<i4"), sums)
+        return x, self.constant(w, self.arrays[w], sums / scale), bias
+
+    def whole(self, bias):
+        return numpy.rint(self.arrays[bias] / self.arrays[bias.removesuffix("bias") + "scale"].astype("f8"))
+
+    def norm(self, name, x):  # it is part of the layer
+        return x
+
+    def conv2d(self, x, w, bias, *how):
+        return super().conv2d(*self.layer(x, w, bias), *how)
+
+    def product(self, x, w, bias):
+        if abs(self.whole(bias)).max() < 2**31:
+            return super().product(*self.layer(x, w, bias))
+        y = super().product(*self.layer(x, w, None))  # a bias beyond i32, as in a model whose weights are random
+        return self.node("Add", [y, self.tensor(bias, self.arrays[bias])])
+
+    def max_pool2d(self, x, *how):
+        y = super().max_pool2d(self.operand(x), *how)
+        if x in self.made:  # its result has the same scale
+            self.rounded(y, *self.how[x])
+        return y
+
+    def add(self, x, y):
+        return super().add(self.operand(x), self.operand(y))
+
+    def mean(self, x):
+        return super().mean(self.operand(x))
+
+
+def quantized(arrays, x, path, begin):
+    """Writes the quantized model; a run without the other values' scales finds their ranges."""
+    with open(os.path.join(ROOM, "layers"), encoding="utf-8") as file:
+        words = [word.split("=") for word in file.read().split(",")]
+    layers = {name: (kind, float(scale)) for name, (kind, scale) in ((name, how.split(":")) for name, how in words)}
+    first, scales = Bytes(arrays, layers), []
+    first.write(path, first.asked)
+    for value in begin().run(first.asked, {"x": x}) if first.asked else []:
+        low, high = float(value.min()), float(value.max())
+        scales.append((max(high, 1e-30) / 255, 0) if low >= 0 else (max(-low, high) / 127, 128))
+    Bytes(arrays, layers, scales).write(path)
 
 
 def onnxruntime(arrays, x, _):
@@ -261,11 +356,18 @@ def onnxruntime(arrays, x, _):
     if provider not in ort.get_available_providers():
         without(f"ONNX Runtime has no {provider}")
     path = os.path.join(ROOM, "model.onnx")
-    Onnx(arrays).write(path)
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = ort.InferenceSession(path, options, providers=[provider])
+
+    def begin():
+        return ort.InferenceSession(path, options, providers=[provider])
+
+    if TYPE == "i8":
+        quantized(arrays, x, path, begin)
+    else:
+        Onnx(arrays).write(path)
+    session = begin()
     return "ONNX Runtime " + ort.__version__, THREADS, lambda: session.run(None, {"x": x}), numpy.asarray, lambda: None
 
 
