@@ -17,6 +17,8 @@ typedef struct infer_job {
   double begun; /* start of the command, in monotonic seconds */
 } infer_job;
 
+/* Loads a file of weights. If it does not fit, the error also says where the shapes of a smaller model are. */
+clade_status infer_load(clade_vars *vars, const char *file);
 /* Opens the requested devices, which the caller releases; *fallback is NULL if there is none. */
 clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **fallback);
 clade_status infer_explain(const infer_job *job, const clade_func *func);

@@ -144,6 +144,12 @@ static clade_status open_weights(const infer_job *job, files *f) {
   return check_state(job, f);
 }
 
+clade_status infer_load(clade_vars *vars, const char *file) {
+  const clade_status status = clade_vars_load(vars, file, .weights_only = true);
+  if (status != CLADE_BAD_SHAPE && status != CLADE_NOT_FOUND) return status;
+  return clade__fail_in(status, "a file has the shapes of --model; of a pruned or quantized run name the directory");
+}
+
 static clade_status build(const infer_job *job, files *f) {
   clade_shape shape = {.rank = 4, .dim = {f->batch, f->image.dim[0], f->image.dim[1], f->image.dim[2]}};
   CLADE_TRY(infer_devices(job, &f->device, &f->fallback));
@@ -156,8 +162,7 @@ static clade_status build(const infer_job *job, files *f) {
                           .precision = job->precision, .types = job->types, .quantization = f->quantization,
                           .simulate = f->simulate));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
-  CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
-                          : clade_vars_load(f->vars, job->weights, .weights_only = true));
+  CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars) : infer_load(f->vars, job->weights));
   return clade_run_new(f->func, f->vars, &f->run);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
+#include "cli/infer.h"
 #include "cli/inspect.h"
 #include "models/models.h"
 
@@ -68,7 +69,7 @@ static clade_status build(inspect_job *job) {
 static clade_status fill(inspect_job *job) {
   CLADE_TRY(clade_vars_new(job->func, 0, &job->vars));
   if (job->checkpoint) return clade_checkpoint_apply(job->checkpoint, job->vars);
-  return job->source ? clade_vars_load(job->vars, job->source, .weights_only = true) : CLADE_OK;
+  return job->source ? infer_load(job->vars, job->source) : CLADE_OK;
 }
 
 clade_status inspect_open(inspect_job *job) {

@@ -86,6 +86,8 @@ class Small(Kit):
         self.assertEqual(result(train(two, "--resume", "--epochs", 2, "--device", device, "--device", device))["steps"], 20)
         self.assertEqual(weights(self.best("two"), "fc2.weight")[0], [left["fc2.weight"], left["fc1.weight"]])
         self.assertEqual(command("infer", two, "--input", self.path("x_test.npy")).returncode, 0)
+        self.refused(command("infer", self.best("two"), "--model", "mlp", "--classes", 4, "--input", self.path("x_test.npy")),
+                     "a file has the shapes of --model", "name the directory", "fc1.weight")
         # It can be pruned again.
         more = report(prune(two, "--sparsity", 0.4, "--output", self.path("more")))
         self.assertLess(more["parameters"], more["parameters_before"])
