@@ -42,12 +42,12 @@
   __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,     \
       const index_t column0, const index_t step, const index_t many EPILOGUE_ARGS
 
-/* Prefetches a tile's output and its epilogue's operands. */
+/* Prefetches a tile's output and its epilogue's operands; bytes are too few to be worth it. */
 APART static void FN(ask)(OUT_ARGS) {
   EPILOGUE_USE
   for (index_t row = row0; row < row0 + rows; row += 16)
     for (index_t column = column0; column < column0 + many * step; column += step) {
-      SOON(y + EPILOGUE_ELEMENT(y_s));
+      if (sizeof(STORAGE(OUT)) > 1) SOON(y + EPILOGUE_ELEMENT(y_s));
       EPILOGUE_SOON
     }
 }

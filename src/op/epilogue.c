@@ -148,8 +148,11 @@ clade_status clade__epilogue_define16_whole(clade_kernel_step *s, const clade_no
 clade_status clade__epilogue_define_soon(clade_kernel_step *s, const clade_node *n) {
   clade__text body = {0};
   char *text = NULL;
-  for (int i = clade__host_of(n->op)->own; i < n->n_in; i++)
+  for (int i = clade__host_of(n->op)->own; i < n->n_in; i++) {
+    const clade_shape *shape = &n->in[i].shape;
+    if (shape->rank < 2 || (shape->dim[shape->rank - 1] == 1 && shape->dim[shape->rank - 2] == 1)) continue;
     clade__text_add(&body, "if (e%d_s.s7) SOON(e%d + EPILOGUE_ELEMENT(e%d_s)); ", i, i, i);
+  }
   clade_status status = clade__text_take(&body, &text);
   if (status == CLADE_OK) clade_emit_define_text(s, "EPILOGUE_SOON", text);
   clade__free(text);
