@@ -45,7 +45,8 @@ AIMS = [  # works, what they are compared with, the aim, where the results are
     ("convolution, 62 layers, batch 16: the same passes", "oneDNN, NCHW", "1.1, none below 0.7", layers("onednn_nchw", 16)),
     ("the same", "oneDNN, own layouts", "0.88, 0.8, 0.8", layers("onednn", 16)),
 ]
-MODELS = {"pytorch": ("PyTorch", "1.0, LeNet-5 2"), "onnxruntime": ("ONNX Runtime", "0.9"), "onednn": ("oneDNN's layers", "1.0")}
+MODELS = {"pytorch": ("PyTorch", "1.0, LeNet-5 2"), "pytorch_nhwc": ("PyTorch, channels last", "bf16 1.2"),
+          "onnxruntime": ("ONNX Runtime", "0.9"), "onednn": ("oneDNN's layers", "1.0")}
 FAMILIES = [("pooling", "pool"), ("softmax", "softmax"), ("normalization", "norm"), ("sums, `arg_max`", "^(sum|arg_max|bias_grad)"),
             ("moved elements", "^(transpose|nchw|heads|concat|slice|pad)"), ("rows at random", "^(gather|embedding)"),
             ("updates", "^(sgd|momentum|adam)"), ("elementwise", "")]  # the first that its name holds
