@@ -89,6 +89,8 @@ static inline size_t clade__comm_element(clade_dtype type) {
 /* Most ranks among which an axis can be divided; `cuts` are the beginnings of their parts, and the end. */
 enum { CLADE__COMM_MOST_PARTS = 64 };
 clade_status clade__comm_check_cuts(const clade_comm *comm, const int64_t *cuts);
+/* Checks that the shape has `expected` places along an axis of which `rank` of `ranks` has a part. */
+clade_status clade__comm_check_axis(const clade_shape *shape, int axis, int64_t expected, int rank, int ranks);
 
 /* Shorter sums (in bytes) are exchanged whole: latency outweighs bandwidth. */
 enum { CLADE__COMM_SHORT = 16 << 10 };

@@ -32,14 +32,18 @@ static bool sends(const attrs *a) { return a->move != SHARE && a->move != PART; 
 static int64_t length(const attrs *a, int rank) { return a->cuts[rank + 1] - a->cuts[rank]; }
 
 /* ---- types ---- */
-static clade_status check_axis(const attrs *a, const clade_type *type, int64_t expected) {
-  const int axis = a->axis, rank = type->shape.rank;
-  if (axis < 0 || axis >= rank) return CLADE_FAIL(BAD_SHAPE, "axis %d of a value of %d dimensions", axis, rank);
-  const clade_dim have = type->shape.dim[axis];
+clade_status clade__comm_check_axis(const clade_shape *shape, int axis, int64_t expected, int rank, int ranks) {
+  if (axis < 0 || axis >= shape->rank)
+    return CLADE_FAIL(BAD_SHAPE, "axis %d of a value of %d dimensions", axis, shape->rank);
+  const clade_dim have = shape->dim[axis];
   if (clade_dim_is_symbol(have)) return CLADE_FAIL(BAD_SHAPE, "axis %d is a symbol; parts are of a size", axis);
   if (have == expected) return CLADE_OK;
   return CLADE_FAIL(BAD_SHAPE, "axis %d has %lld places; by the cuts rank %d of %d has %lld", axis, (long long)have,
-                    (int)a->rank, (int)a->n, (long long)expected);
+                    rank, ranks, (long long)expected);
+}
+
+static clade_status check_axis(const attrs *a, const clade_type *type, int64_t expected) {
+  return clade__comm_check_axis(&type->shape, a->axis, expected, a->rank, a->n);
 }
 
 static clade_status check_type(const attrs *a, clade_dtype type) {

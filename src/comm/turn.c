@@ -30,22 +30,12 @@ static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm
 static int64_t length(const cut *c, int rank) { return c->at[rank + 1] - c->at[rank]; }
 
 /* ---- types ---- */
-static clade_status check_axis(const attrs *a, const clade_shape *shape, const cut *c, int64_t expected) {
-  if (c->axis < 0 || c->axis >= shape->rank)
-    return CLADE_FAIL(BAD_SHAPE, "axis %d of a value of %d dimensions", (int)c->axis, shape->rank);
-  const clade_dim have = shape->dim[c->axis];
-  if (clade_dim_is_symbol(have)) return CLADE_FAIL(BAD_SHAPE, "axis %d is a symbol; parts are of a size", (int)c->axis);
-  if (have == expected) return CLADE_OK;
-  return CLADE_FAIL(BAD_SHAPE, "axis %d has %lld places; by the cuts rank %d of %d has %lld", (int)c->axis,
-                    (long long)have, (int)a->rank, (int)a->n, (long long)expected);
-}
-
 static clade_status infer(clade_node *n) {
   const attrs *a = n->attrs;
   size_t bytes;
   CLADE_TRY(clade__dtype_element(n->in[0].dtype, &bytes));
-  CLADE_TRY(check_axis(a, &n->in[0].shape, &a->from, length(&a->from, a->rank)));
-  CLADE_TRY(check_axis(a, &n->in[0].shape, &a->to, a->to.at[a->n]));
+  CLADE_TRY(clade__comm_check_axis(&n->in[0].shape, a->from.axis, length(&a->from, a->rank), a->rank, a->n));
+  CLADE_TRY(clade__comm_check_axis(&n->in[0].shape, a->to.axis, a->to.at[a->n], a->rank, a->n));
   if (a->from.axis == a->to.axis) return CLADE_FAIL(INVALID, "both axes are %d", (int)a->to.axis);
   n->out[0] = n->in[0];
   n->out[0].shape.dim[a->from.axis] = a->from.at[a->n];

@@ -10,40 +10,14 @@
 #include "comm/parts.h"
 
 /* ---- nodes that every stage can compute ---- */
-static bool computes_anywhere(const clade__cut *c, const clade__node *n) {
-  if (n->op->flags & CLADE_OP_EFFECT) return false;
-  for (int i = 0; i < n->n_in; i++) {
-    const clade__id maker = clade__cut_maker(c, n->in[i]);
-    if (!c->anywhere[maker] || c->g->nodes[maker].op == &clade__op_input) return false;
-  }
-  return true;
-}
-
-/* Variables may lose that property through their assigned values, and so may their dependents. */
+/* Inputs are fed to each stage that reads them; an assignment is on the stage of its variable. */
 static void find_anywhere(clade__cut *c) {
-  const clade_graph *g = c->g;
-  for (size_t i = 0; i < g->variables.count; i++) {
-    const clade__port *port = &g->variables.at[i];
-    c->anywhere[g->values[port->value].node] = !port->parameter && clade__type(g, port->value)->shape.rank == 0;
+  clade__find_free(c->g, c->anywhere);
+  for (clade__id id = 1; id < c->g->n_nodes; id++) {
+    const clade__node *n = &c->g->nodes[id];
+    if (n->op == &clade__op_input) c->anywhere[id] = true;
+    if (n->op == &clade__op_assign) c->anywhere[id] = c->anywhere[clade__cut_maker(c, n->in[0])];
   }
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (clade__id id = 1; id < g->n_nodes; id++) {
-      const clade__node *n = &g->nodes[id];
-      if (n->op != &clade__op_variable) c->anywhere[id] = computes_anywhere(c, n);
-    }
-    for (size_t i = 0; i < g->variables.count; i++) {
-      bool *own = &c->anywhere[g->values[g->variables.at[i].value].node];
-      const clade__id next = g->variables.at[i].assigned;
-      if (!*own || !next) continue;
-      const clade__id maker = clade__cut_maker(c, next);
-      if (c->anywhere[maker] && g->nodes[maker].op != &clade__op_input) continue;
-      *own = false;
-      moved = true;
-    }
-  }
-  for (clade__id id = 1; id < g->n_nodes; id++) /* an assignment is on the stage of its variable */
-    if (g->nodes[id].op == &clade__op_assign) c->anywhere[id] = c->anywhere[clade__cut_maker(c, g->nodes[id].in[0])];
 }
 
 /* ---- nodes needed by each stage ---- */

@@ -33,6 +33,11 @@ typedef struct clade__tensor_how {
 clade_status clade__tensor_append(const clade_graph *whole, const clade__tensor_how *how, clade_graph *g,
                                   clade__text *explain);
 
+/* ---- free.c: free[node] becomes whether the node depends only on constants, and on scalars that are no parameters and
+ * whose new values are free, too: the learning rate, a counter of steps. Any stage can compute it. `free` is zeroed.
+ * ---- */
+void clade__find_free(const clade_graph *g, bool *free);
+
 /* ---- stages.c: copies `forward` with each node placed on its piece: device k stands for piece k of pipeline *
  * interleave, which belongs to stage k % pipeline. Nodes placed by the user stay. ---- */
 clade_status clade__stages_assign(const clade_graph *forward, const clade__grid *grid, double flops, clade_graph **out,

@@ -21,7 +21,7 @@ typedef struct stages {
   double flops, bytes;  /* per second */
   int *piece;           /* by node; -1: undetermined */
   int *place;           /* by node: position within its micro-batch; -1: source, assignment or free node */
-  bool *free;           /* by node: depends only on constants and scalars, so any piece can compute it */
+  bool *free;           /* by node: any piece can compute it; the first micro-batch's may serve all, as for dropout */
   clade__id *first;     /* by position: the first micro-batch's node */
   int n;                /* number of positions common to all micro-batches */
   double *cost, *cross; /* by position; cross: communication of a cut before it */
@@ -38,23 +38,6 @@ static const char *name_of(const clade__node *n, char text[160]) {
 }
 
 /* ---- micro-batches ---- */
-/* Scalars updated in the first micro-batch may serve all, as for dropout. */
-static void find_free(stages *s) {
-  for (size_t i = 0; i < s->g->variables.count; i++) {
-    const clade__port *port = &s->g->variables.at[i];
-    s->free[maker_of(s, port->value)] = !port->parameter && clade__type(s->g, port->value)->shape.rank == 0;
-  }
-  for (clade__id id = 1; id < s->g->n_nodes; id++) {
-    const clade__node *n = &s->g->nodes[id];
-    if (clade__is_source(n->op)) {
-      s->free[id] |= n->op == &clade__op_constant;
-      continue;
-    }
-    s->free[id] = !(n->op->flags & CLADE_OP_EFFECT);
-    for (int i = 0; i < n->n_in; i++) s->free[id] &= s->free[maker_of(s, n->in[i])];
-  }
-}
-
 static bool alike(const clade_graph *g, const clade__node *a, const clade__node *b) {
   if (a->op != b->op || a->n_out != b->n_out) return false;
   for (int i = 0; i < a->n_out; i++)
@@ -348,7 +331,7 @@ static clade_status allocate(stages *s) {
 
 static clade_status assign(stages *s, clade_graph **out, clade__text *explain) {
   CLADE_TRY(allocate(s));
-  find_free(s);
+  clade__find_free(s->g, s->free);
   CLADE_TRY(find_places(s));
   CLADE_TRY(weigh(s));
   const bool placed = is_placed(s);
