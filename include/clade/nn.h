@@ -320,6 +320,13 @@ CLADE_API clade_val clade_binary_cross_entropy(clade_graph *g, clade_val logits,
  * one with the smaller index counts as larger, as in clade_arg_max. A label that is no class counts as wrong. */
 CLADE_API clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k);
 
+/* Adds `weight` times an f32 scalar to the loss of the training, for a model's function, which returns only its
+ * result. clade_train adds these losses, of each micro-batch, to its own. Without effect in a graph for inference. */
+CLADE_API void clade_graph_add_loss(clade_graph *g, clade_val loss, double weight);
+/* The sum of the losses that were added since the last call; invalid if there are none. A loop of your own adds it to
+ * its loss. clade_minimize and clade_accumulate refuse a graph with a sum that was not taken. */
+CLADE_API clade_val clade_graph_added_loss(clade_graph *g);
+
 /* ---- mixture of experts ---- */
 /* Options of clade_nn_experts. */
 typedef struct clade_experts_opt {
@@ -330,7 +337,7 @@ typedef struct clade_experts_opt {
   float capacity CLADE_UNSET;    /* capacity of an expert per group, relative to even routing; unset: 1.25 */
   clade_dtype dtype CLADE_UNSET; /* type of the parameters; unset: f32 */
   /* Place for an auxiliary loss, an f32 scalar that is 1 if experts are used evenly and larger otherwise. Add it to the
-   * loss, times a factor such as 0.01. NULL: not computed. */
+   * loss, times a factor such as 0.01 (clade_graph_add_loss). NULL: not computed. */
   clade_val *balance CLADE_UNSET;
 } clade_experts_opt;
 /* A mixture of experts. The gate, a linear layer and a softmax, sends each token to its top experts. The result is the

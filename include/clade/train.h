@@ -12,8 +12,9 @@
 CLADE_BEGIN_DECLS
 
 /* ---- callbacks ---- */
-/* Builds a model: from images x [batch, channels, height, width] to logits [batch, classes]. Called for each graph that
- * training needs, and must always make the same variables. With several devices, this function and the optimizer's rule
+/* Builds a model: from images x [batch, channels, height, width] to logits [batch, classes]. The loss is their
+ * cross-entropy, and what the model adds (clade_graph_add_loss). Called for each graph that training needs, and must
+ * always make the same variables. With several devices, this function and the optimizer's rule
  * are called on the threads of the devices, by one thread at a time, in any order. */
 typedef clade_val clade_model_fn(clade_graph *g, clade_val x, int classes, void *user);
 
@@ -53,6 +54,7 @@ typedef struct clade_train_event {
   int data, tensor, pipeline;         /* layout of the ranks */
   int micro_batches, interleave;      /* as in clade_trainer */
   const char *explained; /* BEGIN: how layers and stages are cut, a text of several lines; NULL: they are not */
+  double added_loss;     /* the part of `loss` that the model added (clade_graph_add_loss) */
 } clade_train_event;
 /* A callback for events. */
 typedef void clade_train_observer(void *user, const clade_train_event *event);

@@ -84,10 +84,10 @@ static void people(train_job *job, const clade_train_event *e) {
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static json_t *step_json(const clade_train_event *e) {
-  return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:f, s:I}", "event", "step", "epoch", e->epoch, "step",
-                   (json_int_t)e->step, "loss", number(e->loss), "accuracy", number(e->accuracy), "learning_rate",
-                   number(e->learning_rate), "images_per_s", number(e->images_per_s), "loss_scale", e->loss_scale,
-                   "skipped", (json_int_t)e->skipped);
+  return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:I}", "event", "step", "epoch", e->epoch, "step",
+                   (json_int_t)e->step, "loss", number(e->loss), "added_loss", number(e->added_loss), "accuracy",
+                   number(e->accuracy), "learning_rate", number(e->learning_rate), "images_per_s",
+                   number(e->images_per_s), "loss_scale", e->loss_scale, "skipped", (json_int_t)e->skipped);
 }
 
 static json_t *bytes_json(const clade_train_event *e) {

@@ -97,7 +97,8 @@ struct clade_graph {
   struct clade_comm *sync;   /* layers compute statistics over the batch of all its ranks; NULL: over the rank's own */
   struct clade_comm *tensor; /* ranks that hold the other slices of sliced variables; NULL: no variable is sliced */
   int device;
-  clade__id derives; /* node whose derivative is being built; 0: none */
+  clade__id derives;    /* node whose derivative is being built; 0: none */
+  clade__id added_loss; /* sum of the losses added since it was last taken; 0: none */
   clade__arena arena;
   clade__node *nodes; /* [0] is unused */
   clade__value *values;

@@ -1,4 +1,6 @@
 /* Losses composed of other ops: the mean of an elementwise function in f32. */
+#include <math.h>
+
 #include <clade/nn.h>
 
 #include "op/dims.h"
@@ -39,4 +41,29 @@ clade_val clade_l1(clade_graph *g, clade_val x, clade_val target) {
 }
 clade_val clade_binary_cross_entropy(clade_graph *g, clade_val logits, clade_val target) {
   return mean_of(g, "binary_cross_entropy", "logits", logits, target, "bce", NULL);
+}
+
+/* ---- added losses ---- */
+static clade_val weighted(clade_graph *g, clade_val loss, double weight) {
+  clade_type type;
+  char text[640];
+  clade_status status = clade_val_type(g, loss, &type);
+  if (status == CLADE_OK && (type.dtype != CLADE_F32 || type.shape.rank))
+    status =
+        CLADE_FAIL(BAD_SHAPE, "the loss is %s; expected a scalar of f32", clade__type_text(&type, text, sizeof text));
+  if (status == CLADE_OK && !isfinite(weight)) status = CLADE_FAIL(INVALID, "the weight is %g", weight);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "clade_graph_add_loss");
+  return clade_mul(g, loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, weight));
+}
+
+void clade_graph_add_loss(clade_graph *g, clade_val loss, double weight) {
+  if (!clade__graph_ok(g) || !g->trains) return;
+  const clade_val own = weighted(g, loss, weight), before = clade__graph_val(g, g->added_loss);
+  g->added_loss = (g->added_loss ? clade_add(g, before, own) : own).id;
+}
+
+clade_val clade_graph_added_loss(clade_graph *g) {
+  const clade_val sum = clade__graph_ok(g) ? clade__graph_val(g, g->added_loss) : (clade_val){0};
+  if (g) g->added_loss = 0;
+  return sum;
 }

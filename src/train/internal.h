@@ -61,11 +61,12 @@ typedef struct clade__training {
   char *trace_path;               /* of a rank above 0; NULL: t.trace is the caller's */
   bool trace_written, incomplete; /* incomplete: writing the logs or the trace failed and was given up */
   clade_ticket pending;           /* step whose loss has not been read yet; 0: none */
-  double loss, right;             /* of the last step that was read */
+  double loss, right, added;      /* of the last step that was read */
+  bool adds;                      /* the model adds to the loss */
   double loss_scale;              /* of that step; 1: no scaling */
   int64_t skipped;
   bool skips; /* the last step was skipped */
-  double loss_sum, right_sum;
+  double loss_sum, right_sum, added_sum;
   int64_t summed; /* number of this epoch's steps in the sums */
   double test_loss, test_accuracy, best;
   char weights_sha256[65]; /* after the last step */
@@ -128,6 +129,7 @@ void clade__train_release(clade__training *tr);
 /* ---- step.c: graphs and funcs ---- */
 typedef struct clade__outcome {
   clade_val logits, loss, right;
+  clade_val added;   /* the part of the loss that the model added; invalid: none */
   clade__hash model; /* hash of the graph up to the logits */
 } clade__outcome;
 /* Builds the model over `rows` images "x", its loss with labels "y", and the number of correct answers (a float,

@@ -20,6 +20,7 @@ static void scalar(clade__training *tr, const char *tag, double value) {
 void clade__train_log(clade__training *tr, const clade_train_event *event) {
   if (event->kind == CLADE_TRAIN_STEP) {
     scalar(tr, "train/loss", event->loss);
+    if (tr->adds) scalar(tr, "train/added_loss", event->added_loss);
     scalar(tr, "train/accuracy", event->accuracy);
     scalar(tr, "train/learning_rate", event->learning_rate);
     if (clade__train_scales(tr)) scalar(tr, "train/loss_scale", event->loss_scale);

@@ -263,6 +263,9 @@ static clade_status check_options(const clade_minimize_opt *o) {
 }
 
 static clade_status check_new(const clade__task *t) {
+  if (t->g->added_loss)
+    return CLADE_FAIL(INVALID, "%s: the graph has an added loss: clade_graph_added_loss returns it, to be added",
+                      t->what);
   static const char *const marks[] = {"optimizer.step", "optimizer.count"};
   for (size_t i = 0; i < CLADE_COUNT(marks); i++)
     if (clade_val_ok(clade__find_variable(t->g, marks[i])))

@@ -39,6 +39,8 @@ static clade__outcome judge(const clade__training *tr, clade_graph *g, clade_val
   o.logits = check_logits(tr, g, logits, rows);
   o.model = clade__graph_hash(g);
   o.loss = clade_cross_entropy(g, o.logits, y, .smoothing = (float)smoothing, .ignore = true, .ignore_index = -1);
+  o.added = clade_graph_added_loss(g);
+  if (clade_val_ok(o.added)) o.loss = clade_add(g, o.loss, o.added);
   o.right = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, o.logits, 1), y), CLADE_F32));
   return o;
 }
@@ -66,14 +68,17 @@ static clade_val some_rows(clade_graph *g, clade_val all, int first, int rows) {
 }
 
 /* Weights the loss of some rows by their part of the batch. */
-static clade_val weigh(const clade__training *tr, clade_graph *g, clade_val loss, int rows) {
-  return clade_mul(g, loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)rows / tr->t.batch));
+static void weigh(const clade__training *tr, clade_graph *g, clade__outcome *o, int rows) {
+  const clade_val part = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)rows / tr->t.batch);
+  o->loss = clade_mul(g, o->loss, part);
+  if (clade_val_ok(o->added)) o->added = clade_mul(g, o->added, part);
 }
 
 static int first_share(const clade__training *tr) { return tr->place.data * tr->grid.micro_batches; }
 
-/* Builds a share of the graph for each micro-batch; losses and correct answers are summed in the first. */
-static clade__outcome build_shares(const clade__training *tr, clade_graph *g, clade_val *loss, clade_val *right) {
+/* Builds a share of the graph for each micro-batch; losses and correct answers are summed in the first. each: [3 n]. */
+static clade__outcome build_shares(const clade__training *tr, clade_graph *g, clade_val *each) {
+  clade__outcome o = {0};
   const int n = tr->grid.micro_batches;
   const clade_val x = clade_input(g, "x", CLADE_F32, images(tr, tr->rows)), y = labels(g, tr->rows);
   clade__train_give_shapes(tr, g);
@@ -81,13 +86,17 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g, cl
     const int rows = clade__train_micro_rows(tr, i);
     clade_graph_share(g, first_share(tr) + i);
     const clade_val logits = clade__train_model_of(tr, g, some_rows(g, x, first, rows));
-    const clade__outcome o = judge(tr, g, logits, some_rows(g, y, first, rows), rows, tr->t.smoothing);
-    loss[i] = weigh(tr, g, o.loss, rows);
-    right[i] = o.right;
+    o = judge(tr, g, logits, some_rows(g, y, first, rows), rows, tr->t.smoothing);
+    weigh(tr, g, &o, rows);
+    each[i] = o.loss;
+    each[n + i] = o.right;
+    each[2 * n + i] = o.added;
     first += rows;
   }
   clade_graph_share(g, first_share(tr));
-  return (clade__outcome){.loss = clade__sum_in_pairs(g, n, loss), .right = clade__sum_in_pairs(g, n, right)};
+  o = (clade__outcome){.loss = clade__sum_in_pairs(g, n, each), .right = clade__sum_in_pairs(g, n, each + n)};
+  if (clade_val_ok(each[2 * n])) o.added = clade__sum_in_pairs(g, n, each + 2 * n);
+  return o;
 }
 
 /* Builds the mean loss over this rank's rows, weighted by their part of the batch. */
@@ -97,12 +106,12 @@ static clade__outcome build_part(const clade__training *tr, clade_graph *g) {
   clade__graph_only_share(g, first_share(tr));
   if (n == 1) {
     o = clade__train_loss(tr, g, tr->rows, tr->t.smoothing);
-    if (tr->grid.data > 1) o.loss = weigh(tr, g, o.loss, tr->rows);
+    if (tr->grid.data > 1) weigh(tr, g, &o, tr->rows);
     return o;
   }
-  clade_val *each = clade__new(2 * (size_t)n, sizeof *each);
+  clade_val *each = clade__new(3 * (size_t)n, sizeof *each);
   if (each)
-    o = build_shares(tr, g, each, each + n);
+    o = build_shares(tr, g, each);
   else
     clade__graph_fail(g, CLADE_NO_MEMORY, "clade_train");
   clade__free(each);
@@ -167,10 +176,11 @@ static void add_scale(clade_graph *g) {
 static clade_val add_stop(clade_graph *g) { return clade_input(g, "stop", CLADE_F32, CLADE_SCALAR); }
 
 static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *part) {
-  static const char *const names[] = {"loss", "right", "stop"};
-  clade_val told[] = {part->loss, part->right, {0}};
-  const int n = tr->grid.data > 1 && !clade__train_cuts(tr) ? 3 : 2;
-  if (n > 2) told[2] = add_stop(g);
+  const char *names[4] = {"loss", "right"};
+  clade_val told[4] = {part->loss, part->right};
+  int n = 2;
+  if (clade_val_ok(part->added)) names[n] = "added", told[n++] = part->added;
+  if (tr->grid.data > 1 && !clade__train_cuts(tr)) names[n] = "stop", told[n++] = add_stop(g);
   g->device = g->nodes[g->values[part->loss.id].node].device;
   CLADE_TRY(clade_all_reduce(g, tr->data_ranks, CLADE_F32, n, told));
   for (int i = 0; i < n; i++) clade_output(g, names[i], told[i]);
@@ -262,9 +272,11 @@ static clade_status build_forward(clade__training *tr, clade_graph **g, clade__o
   if (!clade__train_cuts(tr)) return clade_graph_status(*g);
   clade_output(*g, "loss", part->loss);
   clade_output(*g, "right", part->right);
+  if (clade_val_ok(part->added)) clade_output(*g, "added", part->added);
   CLADE_TRY(clade__train_lay_out(tr, g, &tr->explained));
   part->loss = take_output(*g, "loss");
   part->right = take_output(*g, "right");
+  part->added = take_output(*g, "added");
   if (clade__train_is_cut(tr)) tr->laid = clade_graph_retain(*g);
   clade__ports_clear(&(*g)->outputs);
   return CLADE_OK;
@@ -286,6 +298,7 @@ static clade_status complete(clade__training *tr, clade_graph **g) {
   CLADE_TRY(hash_model(tr, &part));
   CLADE_TRY(add_update(tr, *g, part.loss, tr->data_ranks));
   CLADE_TRY(add_outputs(tr, *g, &part));
+  tr->adds = clade_val_ok(part.added);
   tr->backward = clade__train_cuts(tr) ? 0 : part.loss.id + 1;
   if (clade__train_cuts(tr)) CLADE_TRY(clade__train_cut_stages(tr, &tr->grid, g));
   return share_stop(tr, *g);

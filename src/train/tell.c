@@ -62,6 +62,7 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .pipeline = tr->grid.pipeline,
       .micro_batches = tr->grid.micro_batches,
       .interleave = tr->grid.interleave,
+      .added_loss = mean ? tr->added_sum / n : tr->added,
       .explained = kind == CLADE_TRAIN_BEGIN && tr->explained.length ? tr->explained.data : NULL,
   };
   clade__train_log(tr, &event);

@@ -21,11 +21,12 @@ static clade_status read_scale(clade__training *tr) {
 
 /* Waits for the pending step and reads its loss. */
 static clade_status settle(clade__training *tr) {
-  float loss, right, stop = 0;
+  float loss, right, added = 0, stop = 0;
   if (!tr->pending) return CLADE_OK;
   CLADE_TRY(read_scale(tr));
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "loss", &loss, sizeof loss));
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "right", &right, sizeof right));
+  if (tr->adds) CLADE_TRY(clade_read(tr->step_run, tr->pending, "added", &added, sizeof added));
   if (tr->ranks > 1) CLADE_TRY(clade_read(tr->step_run, tr->pending, "stop", &stop, sizeof stop));
   CLADE_TRY(clade__train_check(tr, loss));
   tr->pending = 0;
@@ -33,7 +34,9 @@ static clade_status settle(clade__training *tr) {
   if (tr->first_step_seconds == 0) tr->first_step_seconds = clade__train_seconds(tr);
   tr->loss = (double)loss;
   tr->right = (double)right;
+  tr->added = (double)added;
   tr->loss_sum += tr->loss;
+  tr->added_sum += tr->added;
   tr->right_sum += tr->right;
   tr->summed++;
   clade__train_tell(tr, CLADE_TRAIN_STEP, NULL);
@@ -83,7 +86,7 @@ static clade_status trace(clade__training *tr) {
 /* Runs to the end of the current epoch, or until a stop is requested. */
 static clade_status run_epoch(clade__training *tr) {
   const clade_trainer *t = &tr->t;
-  tr->loss_sum = tr->right_sum = 0;
+  tr->loss_sum = tr->right_sum = tr->added_sum = 0;
   tr->summed = 0;
   do {
     CLADE_TRY(trace(tr));
