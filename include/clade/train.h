@@ -55,6 +55,10 @@ typedef struct clade_train_event {
   int micro_batches, interleave;      /* as in clade_trainer */
   const char *explained; /* BEGIN: how layers and stages are cut, a text of several lines; NULL: they are not */
   double added_loss;     /* the part of `loss` that the model added (clade_graph_add_loss) */
+  /* BEGIN: the numbers by which layers are divided, and whether they are "assumed", "given", "measured" or "kept" in
+   * the checkpoint; NULL: no layer is divided. */
+  double link_us, link_gbits, tflops;
+  const char *link_from, *tflops_from; /* of the link; of the speed */
 } clade_train_event;
 /* A callback for events. */
 typedef void clade_train_observer(void *user, const clade_train_event *event);
@@ -166,6 +170,12 @@ typedef struct clade_trainer {
   int micro_batches CLADE_UNSET;
   /* With .tensor: bytes that a rank's part of each layer should fit in, which goes before speed. Unset: any. */
   uint64_t parallel_memory CLADE_UNSET;
+  /* With .tensor: latency of a message and bandwidth between ranks, and speed of a device, by which layers are divided
+   * or stay whole; the same on all ranks. Unset: 10 us, 80 Gbit/s, 1 TFLOP/s. */
+  double link_us CLADE_UNSET, link_gbits CLADE_UNSET, tflops CLADE_UNSET;
+  /* Measure those of the three that are unset, and round them to powers of two. A resumed training takes the
+   * checkpoint's. */
+  bool link_auto CLADE_UNSET;
 } clade_trainer;
 
 /* Counts the steps of an epoch and of the whole training, for schedules, from .train, .batch and .epochs. */

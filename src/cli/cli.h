@@ -84,6 +84,8 @@ void cli_emulated(const char *spec);
 bool cli_explain_all(const cli_args *args, const char *value, bool *all);
 /* Parses a whole number within [low, high]. false: a usage error, printed. */
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
+/* Parses a link between ranks, "50,10": latency in microseconds, and Gbit/s. The same. */
+bool cli_link(const cli_args *args, const char *option, const char *text, double *us, double *gbits);
 
 extern const char *cli_program; /* name by which the command was called, for suggested commands */
 

@@ -103,6 +103,16 @@ bool cli_number(const cli_args *args, const char *option, const char *text, int6
   return true;
 }
 
+bool cli_link(const cli_args *args, const char *option, const char *text, double *us, double *gbits) {
+  char *end, *last;
+  *us = strtod(text, &end);
+  *gbits = *end == ',' ? strtod(end + 1, &last) : 0;
+  if (end != text && *end == ',' && last != end + 1 && !*last && *us >= 0 && *us < 1e9 && *gbits > 0 && *gbits < 1e9)
+    return true;
+  cli_wrong(args, "--%s %s: expected microseconds and 10^9 bits a second with a comma between, as 50,10", option, text);
+  return false;
+}
+
 int cli_wrong(const cli_args *args, const char *format, ...) {
   va_list list;
   va_start(list, format);

@@ -56,6 +56,11 @@ static const cli_option options[] = {
     [MICRO_BATCHES] = {"micro-batches", "N", "micro-batches in a step of each rank (1)"},
     [INTERLEAVE] = {"interleave", "N", "with --parallel pipeline=N: pieces of the model on each stage (1)"},
     [MEMORY] = {"memory", "MIB", "with --parallel tensor=N: memory for a rank's parts of layers (no limit)"},
+    [LINK] =
+        {"link", "US,GBIT",
+         "with --parallel tensor=N: latency in microseconds and Gbit/s between ranks, by which layers are divided; "
+         "auto: measured, as is the device (10,80)"},
+    [FLOPS] = {"flops", "T", "with --parallel tensor=N: TFLOP/s of a rank's device, by which layers are divided (1)"},
     [EXPLAIN] = {"explain", NULL, "print how --parallel cuts layers and stages"},
     {0},
 };
@@ -210,6 +215,10 @@ static bool take(train_job *job, int option, const char *value) {
     if (!cli_number(&job->args, name, value, 1, INT32_MAX, &number)) return false;
     t->parallel_memory = (uint64_t)number << 20;
     return true;
+  case LINK:
+    t->link_auto = !strcmp(value, "auto");
+    return t->link_auto || cli_link(&job->args, name, value, &t->link_us, &t->link_gbits);
+  case FLOPS: return real(&job->args, name, value, 1e-6, 1e9, &t->tflops);
   case EXPLAIN: return job->explain = true;
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
@@ -233,6 +242,8 @@ static bool all_take_effect(const train_job *job) {
       {t->interleave > 1, "interleave", "parallel pipeline=N: without it there are no stages",
        t->pipeline > 1 ? job : NULL},
       {t->parallel_memory, "memory", "parallel tensor=N: without it no layer has parts", t->tensor > 1 ? job : NULL},
+      {job->value[LINK], "link", "parallel tensor=N: without it no layer has parts", t->tensor > 1 ? job : NULL},
+      {t->tflops > 0, "flops", "parallel tensor=N: without it no layer has parts", t->tensor > 1 ? job : NULL},
       {job->explain, "explain", "parallel: without it nothing is cut", job->value[PARALLEL]}};
   for (size_t i = 0; i < CLADE_COUNT(rows); ++i)
     if (rows[i].given && !rows[i].there)
@@ -242,8 +253,9 @@ static bool all_take_effect(const train_job *job) {
 
 /* --qat trains on one device in f32: drops contrary options of the source run, and its log directory. */
 static void drop_options(train_job *job, int given_devices) {
-  static const int dropped[] = {LOG_DIR,   SPLIT, SHARD,    COMPRESS,      SYNC_BATCH_NORM, REDUCE, TIMEOUT,
-                                PRECISION, TYPES, PARALLEL, MICRO_BATCHES, INTERLEAVE,      MEMORY};
+  static const int dropped[] = {LOG_DIR,       SPLIT,      SHARD,     COMPRESS, SYNC_BATCH_NORM,
+                                REDUCE,        TIMEOUT,    PRECISION, TYPES,    PARALLEL,
+                                MICRO_BATCHES, INTERLEAVE, MEMORY,    LINK,     FLOPS};
   for (size_t i = 0; i < CLADE_COUNT(dropped); i++)
     if (job->from_run[dropped[i]]) job->value[dropped[i]] = NULL;
   if (!given_devices) job->args.n_devices = CLADE_MIN(job->args.n_devices, 1);

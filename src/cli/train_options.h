@@ -48,6 +48,8 @@ enum {
   MICRO_BATCHES,
   INTERLEAVE,
   MEMORY,
+  LINK,
+  FLOPS,
   EXPLAIN
 };
 

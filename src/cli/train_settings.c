@@ -47,6 +47,8 @@ clade_status train_fit_layout(train_job *job) {
   if (job->from_run[PARALLEL]) {
     t->tensor = t->pipeline = t->interleave = 0;
     t->parallel_memory = 0;
+    t->link_us = t->link_gbits = t->tflops = 0;
+    t->link_auto = false;
     return CLADE_OK;
   }
   return CLADE_FAIL(INVALID, "--parallel %s: its product is %s of the number of %s, which is %d", job->value[PARALLEL],

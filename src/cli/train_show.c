@@ -48,6 +48,14 @@ static void tell_split(const train_job *job, const clade_train_event *e) {
   fputs(" gives the same\n", job->to);
 }
 
+static void tell_link(const train_job *job, const clade_train_event *e) {
+  fprintf(job->to, "layers are divided by a link of %g us and %g Gbit/s (%s), and %g TFLOP/s (%s)", e->link_us,
+          e->link_gbits, e->link_from, e->tflops, e->tflops_from);
+  if (!strcmp(e->link_from, "measured") || !strcmp(e->tflops_from, "measured"))
+    fprintf(job->to, "; --link %g,%g --flops %g gives the same", e->link_us, e->link_gbits, e->tflops);
+  fputc('\n', job->to);
+}
+
 static void people(train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
@@ -56,6 +64,7 @@ static void people(train_job *job, const clade_train_event *e) {
     if (e->resumed)
       fprintf(job->to, "resuming at step %lld%s%s\n", (long long)e->step, e->changed ? " with " : "",
               e->changed ? e->changed : "");
+    if (e->link_from) tell_link(job, e);
     if (job->explain && e->explained) fputs(e->explained, job->to);
     if (e->split_measured) tell_split(job, e);
     if (e->precision_measured)
@@ -107,15 +116,21 @@ static json_t *layout_json(const clade_train_event *e) {
                    "micro_batches", e->micro_batches, "interleave", e->interleave);
 }
 
+static json_t *link_json(const clade_train_event *e) {
+  if (!e->link_from) return json_null();
+  return json_pack("{s:f, s:f, s:f, s:s, s:s}", "us", e->link_us, "gbits", e->link_gbits, "tflops", e->tflops, "from",
+                   e->link_from, "tflops_from", e->tflops_from);
+}
+
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b, s:b, s:o}", "event", "begin",
-                     "schema", 1, "model", job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step,
-                     "steps", (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
-                     bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured, "precision",
-                     clade_dtype_name(e->precision), "precision_measured", e->precision_measured, "qat", job->qat,
-                     "parallel", layout_json(e));
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b, s:b, s:o, s:o}", "event",
+                     "begin", "schema", 1, "model", job->trainer.model_name, "data", job->data, "step",
+                     (json_int_t)e->step, "steps", (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed,
+                     "optimizer_bytes", bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured,
+                     "precision", clade_dtype_name(e->precision), "precision_measured", e->precision_measured, "qat",
+                     job->qat, "parallel", layout_json(e), "link", link_json(e));
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",

@@ -92,6 +92,14 @@ clade_status clade__comm_check_cuts(const clade_comm *comm, const int64_t *cuts)
 /* Checks that the shape has `expected` places along an axis of which `rank` of `ranks` has a part. */
 clade_status clade__comm_check_axis(const clade_shape *shape, int axis, int64_t expected, int rank, int ranks);
 
+/* Interval in which host steps look for messages, in microseconds. */
+enum { CLADE__COMM_POLL_US = 50 };
+/* Measures rank 0 with every other rank, one after another: peers[i], of rank i + 1, on rank 0 alone. Collective. */
+typedef struct clade__comm_peer {
+  double latency, bandwidth; /* in seconds, and in bytes per second while both directions are busy */
+} clade__comm_peer;
+clade_status clade__comm_measure(clade_comm *comm, clade__comm_peer *peers);
+
 /* Shorter sums (in bytes) are exchanged whole: latency outweighs bandwidth. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
 /* Longer messages (in bytes) are divided into pieces, so that addition and transfer overlap. */

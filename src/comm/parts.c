@@ -211,7 +211,7 @@ static const clade_host host = {.size = sizeof(clade_host),
                                 .poll = poll,
                                 .cancel = clade__collective_cancel,
                                 .release = release,
-                                .poll_us = 50,
+                                .poll_us = CLADE__COMM_POLL_US,
                                 .waited = waited};
 
 static clade_status emit(clade_emit *e, const clade_query *q) {

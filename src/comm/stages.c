@@ -152,7 +152,7 @@ static void waited(void *given, double seconds) { clade__comm_waited(((port *)gi
 #define HOST(PREPARE)                                                                                                \
   {                                                                                                                  \
     .size = sizeof(clade_host), .prepare = PREPARE, .begin = begin, .poll = poll, .cancel = end, .release = release, \
-    .poll_us = 50, .waited = waited                                                                                  \
+    .poll_us = CLADE__COMM_POLL_US, .waited = waited                                                                 \
   }
 static const clade_host sender = HOST(prepare_send), receiver = HOST(prepare_receive);
 

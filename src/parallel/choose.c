@@ -4,11 +4,6 @@
 #include "op/dims.h"
 #include "parallel/tensor.h"
 
-/* Defaults without measurements. */
-#define LINK_SECONDS 1e-5
-#define PER_BYTE     1e-10
-#define FLOPS        1e12
-
 enum { STATES = 4 /* a parameter, its gradient and two moments */, PASSES = 8, PER_ELEMENT = 10, TRAINING = 3 };
 
 typedef struct cost {
@@ -341,12 +336,9 @@ static void choose(chooser *c, const int *order, int n) {
 }
 
 clade_status clade__tensor_choose(clade__tensor *t) {
-  const clade__tensor_how *how = t->how;
+  const clade__speeds s = clade__speeds_assumed(t->how->speeds);
   size_t most = 1;
-  chooser c = {.t = t,
-               .link = how->link_seconds > 0 ? how->link_seconds : LINK_SECONDS,
-               .per_byte = how->per_byte > 0 ? how->per_byte : PER_BYTE,
-               .flops = how->flops > 0 ? how->flops : FLOPS};
+  chooser c = {.t = t, .link = clade__speeds_message(&s), .per_byte = clade__speeds_byte(&s), .flops = s.tflops * 1e12};
   for (int i = 0; i < t->n_families; i++) most = CLADE_MAX(most, t->families[i].n_members);
   const size_t families = (size_t)CLADE_MAX(t->n_families, 1);
   c.seen = clade__new(t->g->n_values, sizeof *c.seen);

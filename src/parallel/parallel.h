@@ -20,15 +20,27 @@ static inline clade__grid_place clade__place_of(const clade__grid *grid, int ran
                              rank / grid->tensor % grid->pipeline};
 }
 
+/* ---- speeds.c: the numbers by which layers are divided, as users give them; 0: not given ---- */
+typedef struct clade__speeds {
+  double link_us, link_gbits; /* latency of a message; bandwidth in 10^9 bits per second */
+  double tflops;              /* of a rank's device */
+} clade__speeds;
+/* Round numbers for those that are not given. */
+clade__speeds clade__speeds_assumed(clade__speeds given);
+/* Refuses negative and infinite numbers. */
+clade_status clade__speeds_check(const clade__speeds *given, const char *what);
+/* Seconds of a message without bytes, half a polling interval included; seconds of a byte. */
+double clade__speeds_message(const clade__speeds *s);
+double clade__speeds_byte(const clade__speeds *s);
+
 /* ---- tensor.c: appends this rank's part of the forward graph `whole` to g. Ports keep their names; outputs are
  * replicated. Variables of split families become slices (clade__port.part). ---- */
 typedef struct clade__tensor_how {
-  clade_comm *comm;              /* ranks that hold slices; NULL or one rank: a copy */
-  clade_dtype wire;              /* transfer type of sums */
-  double link_seconds, per_byte; /* of a message; 0: defaults */
-  double flops;                  /* of the device, per second; 0: default */
-  uint64_t memory;               /* limit per rank for variables with moments and live values; 0: none */
-  const clade_graph *like;       /* use the slices of this graph's variables; NULL: choose */
+  clade_comm *comm;        /* ranks that hold slices; NULL or one rank: a copy */
+  clade_dtype wire;        /* transfer type of sums */
+  clade__speeds speeds;    /* 0: assumed */
+  uint64_t memory;         /* limit per rank for variables with moments and live values; 0: none */
+  const clade_graph *like; /* use the slices of this graph's variables; NULL: choose */
 } clade__tensor_how;
 clade_status clade__tensor_append(const clade_graph *whole, const clade__tensor_how *how, clade_graph *g,
                                   clade__text *explain);

@@ -19,7 +19,10 @@ static void tell_family(const clade__tensor *t, const clade__family *f, clade__t
 }
 
 void clade__tensor_tell(const clade__tensor *t, clade__text *text) {
+  const clade__speeds s = clade__speeds_assumed(t->how->speeds);
   clade__text_add(text, "tensor parallelism over %d ranks, of which this is %d\n", t->ranks, t->rank);
+  clade__text_add(text, "by a link of %g us and %g Gbit/s, and devices of %g TFLOP/s\n", s.link_us, s.link_gbits,
+                  s.tflops);
   clade__text_add(text, "families of axes:\n");
   for (int i = 0; i < t->n_families; i++)
     if (t->families[i].of_variable || t->families[i].marked) tell_family(t, &t->families[i], text);

@@ -11,6 +11,12 @@ static json_t *split_json(const clade__training *tr) {
   return rows;
 }
 
+/* By which layers are divided; null: none is. */
+static json_t *link_json(const clade__training *tr) {
+  const clade__speeds *s = &tr->speeds;
+  return tr->grid.tensor > 1 ? json_pack("[f, f, f]", s->link_us, s->link_gbits, s->tflops) : json_null();
+}
+
 /* As text: a custom rule may have any numbers. */
 static json_t *numbers_json(const clade_optimizer *o) {
   char text[CLADE_COUNT(o->number) * 32] = "";
@@ -61,13 +67,13 @@ json_t *clade__train_settings(const clade__training *tr) {
   clade__train_precision_text(t, precision, sizeof precision);
   schedule_text(&t->schedule, schedule, sizeof schedule);
   wire_text(t, wire, sizeof wire);
-  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:s, s:o, s:s, s:i, s:i, s:i, s:i}", "lr",
+  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:o}", "lr",
                    t->optimizer.lr, "schedule", schedule, "epochs", t->epochs, "weight_decay",
                    t->optimizer.weight_decay, "clip_norm", t->clip_norm, "clip_value", t->clip_value, "smoothing",
                    t->smoothing, "ranks", tr->ranks, "compress", wire, "sync_batch_norm",
                    t->sync_batch_norm && tr->grid.data > 1, "reduce", clade__train_reduced_by(tr), "split",
                    split_json(tr), "precision", precision, "tensor", t->tensor, "pipeline", t->pipeline, "interleave",
-                   t->interleave, "micro_batches", t->micro_batches);
+                   t->interleave, "micro_batches", t->micro_batches, "link", link_json(tr));
 }
 
 /* Appends a value as a message shows it, without JSON's quotes. */
@@ -161,6 +167,7 @@ bool clade__train_same_parts(const json_t *before, const json_t *now) {
 /* A change of the rows that follows from another layout is not reported, nor a missing field of an older version. */
 static bool is_told(const char *name, const json_t *before, const json_t *now) {
   const json_t *theirs = json_object_get(before, name);
+  if (!strcmp(name, "link")) return json_is_array(theirs) && json_is_array(json_object_get(now, name));
   if (strcmp(name, "split") != 0) return theirs;
   return json_array_size(theirs) && clade__train_same_parts(before, now) &&
          json_equal(json_object_get(before, "ranks"), json_object_get(now, "ranks"));

@@ -27,6 +27,8 @@ typedef struct clade__training {
   int rows, first_row;   /* rows of this rank, and the first one */
   double *split;         /* [ranks]: shares of .split_auto, read from the checkpoint or measured; NULL: not yet */
   bool measured;
+  clade__speeds speeds, kept_speeds; /* by which layers are divided; of the checkpoint, for .link_auto (0: none) */
+  const char *link_from, *tflops_from;
   clade_dtype kept_precision; /* of the checkpoint, for .precision_auto; 0: unknown */
   bool precision_measured;
   int64_t *optimizer_bytes;    /* [ranks], on rank 0 */
@@ -175,6 +177,10 @@ clade_status clade__train_split(clade__training *tr);
 void clade__train_shares(int n, int batch, double *speeds, double *shares);
 /* Measures this rank's rows per second in the trainer's precision. Collective: ranks measure at the same time. */
 clade_status clade__train_measure(clade__training *tr, double *speed);
+
+/* ---- link.c ---- */
+/* Finds the numbers by which layers are divided, the same on all ranks. Collective. */
+clade_status clade__train_find_speeds(clade__training *tr);
 
 /* ---- precision.c ---- */
 /* Decides .precision_auto. Collective. */

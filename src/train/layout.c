@@ -77,6 +77,8 @@ clade_status clade__train_lay_ranks(clade__training *tr) {
                            .micro_batches = t->micro_batches,
                            .interleave = t->interleave};
   tr->place = clade__place_of(&tr->grid, tr->rank);
+  tr->speeds = (clade__speeds){t->link_us, t->link_gbits, t->tflops};
+  CLADE_TRY(clade__speeds_check(&tr->speeds, "clade_train"));
   CLADE_TRY(check_options(tr));
   const int t_size = t->tensor, cell = t->tensor * t->pipeline;
   const clade__grid_place *at = &tr->place;

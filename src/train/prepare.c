@@ -172,6 +172,7 @@ clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(clade__train_hand_pruned(tr));
   CLADE_TRY(clade__train_hand_choices(tr));
   CLADE_TRY(clade__train_find_precision(tr));
+  CLADE_TRY(clade__train_find_speeds(tr));
   CLADE_TRY(clade__train_split(tr));
   CLADE_TRY(clade__train_build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));

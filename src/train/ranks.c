@@ -13,11 +13,11 @@ const char *clade__train_reduced_by(const clade__training *tr) {
 
 /* Text with everything that must be equal on all ranks. */
 static clade_status agreement(const clade__training *tr, char **text) {
-  json_t *root =
-      json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:I, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",
-                tr->t.split_auto, "precision_auto", tr->t.precision_auto, "version", clade_version(), "course",
-                clade__train_course(tr), "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps,
-                "checkpoint_steps", (json_int_t)tr->t.checkpoint_steps, "memory", (json_int_t)tr->t.parallel_memory);
+  json_t *root = json_pack("{s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:I, s:I, s:I}", "shard", clade_shard_name(tr->t.shard),
+                           "split_auto", tr->t.split_auto, "precision_auto", tr->t.precision_auto, "link_auto",
+                           tr->t.link_auto, "version", clade_version(), "course", clade__train_course(tr), "settings",
+                           clade__train_settings(tr), "steps", (json_int_t)tr->steps, "checkpoint_steps",
+                           (json_int_t)tr->t.checkpoint_steps, "memory", (json_int_t)tr->t.parallel_memory);
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;

@@ -214,6 +214,15 @@ static void read_precision(clade__training *tr, const json_t *state) {
   tr->kept_precision = strncmp(text, "bf16", 4) ? CLADE_F32 : CLADE_BF16;
 }
 
+/* For .link_auto. Without numbers (no layer was divided) they are measured. */
+static void read_speeds(clade__training *tr, const json_t *state) {
+  const json_t *link = json_object_get(json_object_get(state, "settings"), "link");
+  if (!tr->t.link_auto || json_array_size(link) != 3) return;
+  tr->kept_speeds =
+      (clade__speeds){json_number_value(json_array_get(link, 0)), json_number_value(json_array_get(link, 1)),
+                      json_number_value(json_array_get(link, 2))};
+}
+
 /* All checks that need no compilation. */
 static clade_status read_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
@@ -228,6 +237,7 @@ static clade_status read_state(clade__training *tr) {
   CLADE_GOTO(clade__train_read_pruned(tr, path, json_object_get(state, "pruned")));
   CLADE_GOTO(clade__train_read_quantized(tr, path, json_object_get(state, "qat")));
   read_precision(tr, state);
+  read_speeds(tr, state);
 fail:
   json_decref(state);
   return status;

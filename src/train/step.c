@@ -222,8 +222,11 @@ static clade_status replace(clade_graph **g, clade_graph *by) {
 
 /* Replaces the graph by this rank's part of each layer; follows tr->laid if it is set. */
 static clade_status take_part(const clade__training *tr, clade_graph **g, clade__text *explain) {
-  const clade__tensor_how how = {
-      .comm = tr->tensor_ranks, .wire = CLADE_F32, .memory = tr->t.parallel_memory, .like = tr->laid};
+  const clade__tensor_how how = {.comm = tr->tensor_ranks,
+                                 .wire = CLADE_F32,
+                                 .speeds = tr->speeds,
+                                 .memory = tr->t.parallel_memory,
+                                 .like = tr->laid};
   clade_graph *part;
   if (tr->grid.tensor == 1) return CLADE_OK;
   CLADE_TRY(clade_graph_new(&part));

@@ -62,6 +62,11 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .pipeline = tr->grid.pipeline,
       .micro_batches = tr->grid.micro_batches,
       .interleave = tr->grid.interleave,
+      .link_us = tr->speeds.link_us,
+      .link_gbits = tr->speeds.link_gbits,
+      .tflops = tr->speeds.tflops,
+      .link_from = kind == CLADE_TRAIN_BEGIN ? tr->link_from : NULL,
+      .tflops_from = kind == CLADE_TRAIN_BEGIN ? tr->tflops_from : NULL,
       .added_loss = mean ? tr->added_sum / n : tr->added,
       .explained = kind == CLADE_TRAIN_BEGIN && tr->explained.length ? tr->explained.data : NULL,
   };

@@ -2,6 +2,7 @@
     parallel.py CLADE MPIRUN [all]
 """
 import json
+import math
 import os
 import shlex
 import signal
@@ -109,6 +110,26 @@ class Parallel(unittest.TestCase):
         self.assertEqual(event(done, "begin")[0]["parallel"],
                          {"data": 1, "tensor": 2, "pipeline": 1, "micro_batches": 1, "interleave": 1})
 
+    def test_measured_link(self):
+        """What was measured is kept in checkpoints, and given as options it gives the same bits."""
+        tensor = [*MLP, "--parallel", "tensor=2"]
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            kept = ["--checkpoint-dir", os.path.join(room, "run")]
+            first = train(2, *tensor, *kept, *ONE, "--link", "auto")
+            link = event(first, "begin")[0]["link"]
+            self.assertEqual((link["from"], link["tflops_from"]), ("measured", "measured"))
+            for name in "us", "gbits", "tflops":
+                self.assertEqual(math.frexp(link[name])[0], 0.5, link)
+            given = ["--link", f"{link['us']:g},{link['gbits']:g}", "--flops", f"{link['tflops']:g}"]
+            self.assertIn(" ".join(given) + " gives the same", first.stderr)
+            again = train(2, *tensor, *ONE, *given)
+            self.assertEqual(losses(again), losses(first))
+            self.assertEqual(event(again, "begin")[0]["link"], {**link, "from": "given", "tflops_from": "given"})
+            resumed_link = event(train(2, *kept, "--resume", "--epochs", "2"), "begin")[0]["link"]
+            self.assertEqual(resumed_link, {**link, "from": "kept", "tflops_from": "kept"})
+        plain = event(train(2, *tensor, *ONE), "begin")[0]["link"]
+        self.assertEqual(plain, {"us": 10, "gbits": 80, "tflops": 1, "from": "assumed", "tflops_from": "assumed"})
+
     def test_pipeline(self):
         as_one(self, 2, "pipeline=2", *MLP, micro=4)
 
@@ -122,6 +143,9 @@ class Parallel(unittest.TestCase):
                                        (["--parallel", "expert=2"], "--parallel expert=2: expected", 2),
                                        (["--parallel", "tensor=2,tensor=2"], "expected a list", 2),
                                        (["--interleave", "2"], "--interleave needs --parallel pipeline=N", 2),
+                                       (["--link", "auto"], "--link needs --parallel tensor=N", 2),
+                                       (["--parallel", "pipeline=2", "--flops", "1"], "--flops needs --parallel tensor=N", 2),
+                                       (["--parallel", "tensor=2", "--link", "20"], "--link 20: expected microseconds", 2),
                                        (["--parallel", "tensor=2", "--split", "1:1"], ".split with .tensor 2", 1),
                                        (["--parallel", "tensor=2", "--compress", "powersgd:2"], ".low_rank with", 1)):
             refused(self, 2, options, words, status)
@@ -183,6 +207,8 @@ class All(unittest.TestCase):
 
     def test_disagreement_is_named(self):
         disagree(self, ["--parallel", "tensor=2"], ["--parallel", "pipeline=2"], "pipeline is 1 on rank 0 and 2 on rank 1")
+        tensor = ["--parallel", "tensor=2"]
+        disagree(self, [*tensor, "--link", "20,25"], tensor, "link is [20.0,25.0,0.0] on rank 0 and [0.0,0.0,0.0]")
         disagree(self, ["--micro-batches", "2"], ["--micro-batches", "4"], "micro_batches is 2 on rank 0 and 4 on rank 1")
 
     def test_what_does_not_work(self):

@@ -23,7 +23,7 @@ static clade_val micro_batch(clade_graph *g, int share) { return language(g, sha
 
 /* ---- tensor parallelism ---- */
 static clade_status tensor_graph(clade_comm *comm, clade_graph **out) {
-  const clade__tensor_how how = {.comm = comm, .flops = 1e11};
+  const clade__tensor_how how = {.comm = comm, .speeds.tflops = 0.1};
   clade_status status = clade_graph_new(out);
   clade_graph *whole = forward(whole_batch, 1);
   if (status != CLADE_OK || !whole) return CLADE_NO_MEMORY;

@@ -146,8 +146,8 @@ static inline int64_t tk_count(const clade_type *type) {
 
 /* This rank's part of the model; the caller frees `explain`. */
 static inline clade_status tk_graph(tk_rank *r, tk_model *m, clade_graph **out, clade__text *explain) {
-  const clade__tensor_how cheap = {.comm = r->comm, .link_seconds = 1e-15, .per_byte = 1e-18, .flops = 1e9};
-  const clade__tensor_how dear = {.comm = r->comm, .link_seconds = 1e3, .per_byte = 1, .flops = 1e15};
+  const clade__tensor_how cheap = {.comm = r->comm, .speeds = {1e-9, 1e9, 1e-12}};
+  const clade__tensor_how dear = {.comm = r->comm, .speeds = {1e9, 8e-9, 1e3}};
   clade_status status = clade_graph_new(&m->g);
   if (status != CLADE_OK) return status;
   m->number = r->o->number;
@@ -157,7 +157,7 @@ static inline clade_status tk_graph(tk_rank *r, tk_model *m, clade_graph **out, 
   status = clade_graph_new(out);
   if (status != CLADE_OK) return status;
   clade_graph_train(*out, true);
-  const clade__tensor_how link = {.comm = r->comm, .flops = 1e11};
+  const clade__tensor_how link = {.comm = r->comm, .speeds.tflops = 0.1};
   clade__tensor_how how = r->o->dear ? dear : r->o->link ? link : cheap;
   how.memory = r->o->memory;
   return clade__tensor_append(m->g, &how, *out, explain);

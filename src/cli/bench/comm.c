@@ -29,7 +29,7 @@ typedef struct comm_job {
   const char *model;
   int64_t side;
   clade_comm *comm;
-  scale_peer *peers;
+  clade__comm_peer *peers;
   scale_sum sums[SCALE_SUMS];
   scale_link link; /* latency: that of a round of a sum */
   double latency;  /* of a message, without polling */
@@ -74,7 +74,7 @@ static clade_status measure(comm_job *job) {
   bench_job *bench = &job->bench;
   CLADE_TRY(bench_open(bench, job->comm));
   if (!(job->peers = clade__new((size_t)job->comm->size, sizeof *job->peers))) return CLADE_NO_MEMORY;
-  CLADE_TRY(scale_peers(job->comm, job->peers));
+  CLADE_TRY(clade__comm_measure(job->comm, job->peers));
   CLADE_TRY(scale_add_rate(&job->link.add));
   CLADE_TRY(scale_sums(bench, job->comm, job->sums));
   summarize(job);
@@ -139,7 +139,7 @@ static void show(const comm_job *job) {
   fprintf(to, "%d ranks by %s\n\n%6s %14s %14s\n", job->comm->size, job->comm->impl.name, "0 and", "latency us",
           "GB/s each way");
   for (int i = 0; i < job->comm->size - 1; i++)
-    fprintf(to, "%6d %14.2f %14.3f\n", job->peers[i].rank, job->peers[i].latency * 1e6, job->peers[i].bandwidth * 1e-9);
+    fprintf(to, "%6d %14.2f %14.3f\n", i + 1, job->peers[i].latency * 1e6, job->peers[i].bandwidth * 1e-9);
   fprintf(to, "a round of a sum takes at least %.1f us; the host adds %.2f GB/s\n\n", job->link.latency * 1e6,
           job->link.add * 1e-9);
   show_sums(job);
@@ -151,8 +151,8 @@ static void show(const comm_job *job) {
 static json_t *link_json(const comm_job *job) {
   json_t *peers = json_array();
   for (int i = 0; i < job->comm->size - 1; i++)
-    json_array_append_new(peers, json_pack("{s:i, s:f, s:f}", "rank", job->peers[i].rank, "latency_seconds",
-                                           job->peers[i].latency, "bandwidth_gbs", job->peers[i].bandwidth * 1e-9));
+    json_array_append_new(peers, json_pack("{s:i, s:f, s:f}", "rank", i + 1, "latency_seconds", job->peers[i].latency,
+                                           "bandwidth_gbs", job->peers[i].bandwidth * 1e-9));
   return json_pack("{s:f, s:f, s:f, s:f, s:o}", "latency_seconds", job->latency, "bandwidth_gbs",
                    job->link.bandwidth * 1e-9, "round_seconds", job->link.latency, "add_gbs", job->link.add * 1e-9,
                    "peers", peers);

@@ -57,11 +57,8 @@ static int take_ranks(scale_job *job, const char *text) {
 }
 
 static int take_link(scale_job *job, const char *text) {
-  char *end, *last;
-  const double us = strtod(text, &end), gbits = *end == ',' ? strtod(end + 1, &last) : 0;
-  if (end == text || *end != ',' || last == end + 1 || *last || !(us >= 0 && us < 1e9) || !(gbits > 0 && gbits < 1e9))
-    return cli_wrong(&job->bench.args,
-                     "--link %s: expected microseconds and 10^9 bits a second with a comma between, as 50,10", text);
+  double us, gbits;
+  if (!cli_link(&job->bench.args, "link", text, &us, &gbits)) return CLI_USAGE;
   job->link_text = text;
   job->link.latency = us * 1e-6;
   job->link.bandwidth = gbits * 1e9 / 8;

@@ -26,12 +26,6 @@ clade_status scale_measure(const bench_job *job, const bench_model_work *work, c
 
 /* ---- scale_link.c ---- */
 clade_status scale_add_rate(double *bytes_per_second);
-typedef struct scale_peer {
-  int rank;
-  double latency, bandwidth; /* in seconds, and in bytes per second while both directions are busy */
-} scale_peer;
-/* Measures rank 0 with every other rank, one after another. Collective; rank 0 gets size - 1 entries. */
-clade_status scale_peers(clade_comm *comm, scale_peer *peers);
 typedef struct scale_sum {
   size_t bytes;
   bench_stat seconds;

@@ -59,11 +59,8 @@ static int positive(const cli_args *args, int option, const char *text, double u
 }
 
 static int link_of(const cli_args *args, int option, const char *text, double *latency, double *bandwidth) {
-  char *end, *last;
-  const double us = strtod(text, &end), gbits = *end == ',' ? strtod(end + 1, &last) : 0;
-  if (end == text || *end != ',' || last == end + 1 || *last || !(us >= 0 && us < 1e9) || !(gbits > 0 && gbits < 1e9))
-    return cli_wrong(args, "--%s %s: expected microseconds and 10^9 bits a second with a comma between, as 50,10",
-                     options[option].name, text);
+  double us, gbits;
+  if (!cli_link(args, options[option].name, text, &us, &gbits)) return CLI_USAGE;
   *latency = us * 1e-6;
   *bandwidth = gbits * 1e9 / 8;
   return CLI_DONE;
@@ -178,12 +175,13 @@ static int tell(command *c, const plan_found *found) {
 }
 
 int cli_plan(int argc, char **argv) {
-  command c = {.args = description,
-               .node = 1,
-               .list = 8,
-               .job = {.moments = 2,
-                       .links.link = {50e-6, 10e9 / 8, 7e9, CLADE__COMM_SHORT, CLADE__COMM_PIECE, .look = 50e-6,
-                                      .near_latency = 5e-6, .near_bandwidth = 200e9 / 8}}};
+  command c = {
+      .args = description,
+      .node = 1,
+      .list = 8,
+      .job = {.moments = 2,
+              .links.link = {50e-6, 10e9 / 8, 7e9, CLADE__COMM_SHORT, CLADE__COMM_PIECE,
+                             .look = CLADE__COMM_POLL_US * 1e-6, .near_latency = 5e-6, .near_bandwidth = 200e9 / 8}}};
   plan_found found = {0};
   int result = parse(&c, argc, argv);
   if (result) return result < 0 ? CLI_DONE : result;

@@ -49,13 +49,13 @@ clade_status plan_nobody(int ranks, clade_comm **out) { return clade_comm_new(&n
 
 clade_status plan_part(const clade_graph *whole, const plan_device *device, const plan_links *links, clade_comm *comm,
                        clade_graph **out) {
-  const scale_link link = plan_link(links, 1);
-  const bool near = clade_comm_size(comm) <= link.near_ranks;
+  const scale_link *link = &links->link;
+  const bool near = clade_comm_size(comm) <= link->near_ranks;
   const clade__tensor_how how = {.comm = comm,
                                  .wire = CLADE_F32,
-                                 .link_seconds = near ? link.near_latency : link.latency,
-                                 .per_byte = 1 / (near ? link.near_bandwidth : link.bandwidth),
-                                 .flops = device->flops};
+                                 .speeds = {(near ? link->near_latency : link->latency) * 1e6,
+                                            (near ? link->near_bandwidth : link->bandwidth) * 8e-9,
+                                            device->flops * 1e-12}};
   CLADE_TRY(clade_graph_new(out));
   clade_graph_train(*out, true);
   clade_status status = clade__tensor_append(whole, &how, *out, NULL);
