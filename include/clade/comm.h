@@ -110,5 +110,30 @@ CLADE_API clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, cl
 /* Replaces the values that other ranks own by theirs, of any type. Only the type of the replaced values matters. */
 CLADE_API clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values);
 
+/* ---- a model in parts ---- */
+/* Options of clade_parallelize. */
+typedef struct clade_parallelize_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_parallelize_opt));
+  clade_comm *comm CLADE_UNSET; /* ranks that compute the graph together, at most 64 */
+  /* Values that are used further, such as the loss. Each is replaced by the same value in the new graph, which all
+   * ranks have as a whole. */
+  int n CLADE_UNSET;
+  clade_val *values CLADE_UNSET;    /* these values */
+  clade_dtype compress CLADE_UNSET; /* type of sums in messages (clade_all_reduce); unset: f32 */
+  uint64_t memory CLADE_UNSET;      /* bytes that a rank's part should fit in, which goes before speed; unset: any */
+  /* Latency of a message and bandwidth between the ranks, and speed of a rank's device, by which layers are divided or
+   * stay whole. The same on all ranks. Unset: 10 us, 80 Gbit/s, 1 TFLOP/s. */
+  double link_us CLADE_UNSET, link_gbits CLADE_UNSET, tflops CLADE_UNSET;
+  char **explained CLADE_UNSET; /* place for a text on what is divided and what moves, freed by clade_text_free */
+} clade_parallelize_opt;
+/* Tensor parallelism: replaces a forward graph by this rank's part of each layer, with communication between them
+ * (docs/parallel.md). All ranks build the same graph, then call this function, before clade_minimize. Other values of
+ * the graph than .values become invalid; names of inputs, outputs and variables stay. The communicator must live until
+ * the graph is compiled. Without a communicator, or with one rank, the graph stays as it is.
+ *
+ *     clade_parallelize(g, comm, .n = 1, .values = &loss); */
+#define clade_parallelize(g, ...) clade_parallelize_(g, CLADE_OPT(clade_parallelize_opt, .comm = __VA_ARGS__))
+CLADE_API clade_status clade_parallelize_(clade_graph *g, const clade_parallelize_opt *opt);
+
 CLADE_END_DECLS
 #endif
