@@ -14,7 +14,7 @@ import subprocess
 import simulated
 
 SHARDS = ["none", "optimizer", "gradients"]
-KINDS = ["all_reduce", "reduce_scatter", "all_gather"]
+KINDS = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 WHEN = ["forward", "backward", "begin", "end"]
 
 

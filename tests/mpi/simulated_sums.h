@@ -179,10 +179,25 @@ static inline clade_status sums_find_ends(const sums *s, int i, clade__message *
   return CLADE_OK;
 }
 
+/* Equal blocks from each rank to each. */
+static inline clade_status sums_find_blocks(const sums *s, int i, clade__message *message) {
+  const size_t ranks = (size_t)s->ranks, each = message->n / ranks;
+  size_t *ends = calloc(2 * ranks, sizeof *ends), end = 0;
+  if (!ends) return CLADE_NO_MEMORY;
+  free(s->at[i].ends);
+  message->ends = s->at[i].ends = ends;
+  for (size_t k = 0; k < 2 * ranks; k++) ends[k] = end += k == (size_t)s->rank ? 0 : each;
+  message->n = end;
+  return CLADE_OK;
+}
+
 static inline clade_status sums_begin_even(sums *s, int i, clade__collective what, double bytes) {
   clade__message message = {.what = what, .n = (size_t)bytes / sizeof(float)};
   message.whole = what == CLADE__ALL_REDUCE && bytes < CLADE__COMM_SHORT;
-  if (what != CLADE__ALL_REDUCE) CLADE_TRY(sums_find_ends(s, i, &message));
+  if (what == CLADE__ALL_TO_ALL)
+    CLADE_TRY(sums_find_blocks(s, i, &message));
+  else if (what != CLADE__ALL_REDUCE)
+    CLADE_TRY(sums_find_ends(s, i, &message));
   return sums_begin(s, i, &message);
 }
 
