@@ -65,7 +65,7 @@ typedef struct tk_options {
   int ranks, steps;
   double lr, clip_norm, loss_scale;
   bool dear;          /* expensive communication: splits only on request */
-  bool link;          /* default link, and a slow device */
+  bool link;          /* a link of which half a polling interval is the latency, and a slow device */
   bool plain;         /* without gradients and training */
   const char *expect; /* expected text in `explain`; NULL: any */
   int moves;          /* expected number of lines about communication; 0: any */
@@ -157,7 +157,7 @@ static inline clade_status tk_graph(tk_rank *r, tk_model *m, clade_graph **out, 
   status = clade_graph_new(out);
   if (status != CLADE_OK) return status;
   clade_graph_train(*out, true);
-  const clade__tensor_how link = {.comm = r->comm, .speeds.tflops = 0.1};
+  const clade__tensor_how link = {.comm = r->comm, .speeds = {1e-9, 32, 0.04}};
   clade__tensor_how how = r->o->dear ? dear : r->o->link ? link : cheap;
   how.memory = r->o->memory;
   return clade__tensor_append(m->g, &how, *out, explain);

@@ -44,8 +44,9 @@ double plan_node_seconds(const plan_device *device, const clade_graph *g, clade_
   double seconds = 0;
   if (!clade__needs_impl(g->nodes[node].op)) return 0;
   clade__node_view(g, node, in, out, &view);
-  if (device->estimates && clade__least_impl(device->estimates, &view, 0, &seconds) >= 0) return seconds;
-  return fmax(clade__node_flops(&view) / device->flops, moved_bytes(&view) / device->bandwidth);
+  if (!device->estimates || clade__least_impl(device->estimates, &view, 0, &seconds) < 0)
+    seconds = fmax(clade__node_flops(&view) / device->flops, moved_bytes(&view) / device->bandwidth);
+  return seconds * device->scale;
 }
 
 bool plan_is_fused(const clade_graph *g, const uint32_t *uses, clade__id value, clade__id user) {

@@ -76,8 +76,9 @@ static json_t *link_json(const scale_link *l) {
 json_t *plan_json(const plan_job *job, const plan_found *found, int rows) {
   json_t *layouts = json_array();
   for (int i = 0; i < rows; i++) json_array_append_new(layouts, layout_json(&found->layouts[i]));
-  json_t *device = json_pack("{s:o, s:f, s:f}", "name", cli_json_text(job->device.name), "flops", job->device.flops,
-                             "bandwidth_gbs", job->device.bandwidth * 1e-9);
+  json_t *device =
+      json_pack("{s:o, s:f, s:f, s:f}", "name", cli_json_text(job->device.name), "flops", job->device.flops,
+                "bandwidth_gbs", job->device.bandwidth * 1e-9, "scale", job->device.scale);
   return json_pack("{s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:i, s:i, s:o}", "model", job->model.name, "ranks", job->ranks,
                    "batch", (json_int_t)job->batch, "memory_bytes", (json_int_t)job->memory, "device", device, "link",
                    link_json(&job->links.link), "alone_seconds", found->alone, "looked_at", found->n, "fitting",

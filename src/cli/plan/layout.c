@@ -60,9 +60,9 @@ typedef struct stage {
   plan_layout *layout;
   const schedule_last *last; /* for each piece */
   int number;
-  double parameters, moments; /* bytes */
-  double end;                 /* of its last pass */
-  double lent;                /* seconds by which messages delayed the all-reduces */
+  double parameters, owned, moments; /* bytes; owned: of the parameters that the fullest rank updates */
+  double end;                        /* of its last pass */
+  double lent;                       /* seconds by which messages delayed the all-reduces */
 } stage;
 
 static bool shards(const stage *s) { return s->layout->shard != CLADE_SHARD_NONE; }
@@ -101,7 +101,7 @@ static clade_status summed(const stage *s, const scale_link *link, double *end) 
 
 static void add_memory(const stage *s) {
   plan_layout *l = s->layout;
-  const int data = l->grid.data, micro_batches = l->grid.micro_batches;
+  const int micro_batches = l->grid.micro_batches;
   double others = 0, lent = 0, values = 0, passing = 0;
   for (int v = 0; v < l->grid.interleave; v++) {
     const int at = v * l->grid.pipeline + s->number;
@@ -111,7 +111,7 @@ static void add_memory(const stage *s) {
     values += p->kept * s->last[at].in_flight;
     passing = fmax(passing, p->passing);
   }
-  const double summed = s->parameters / (l->shard == CLADE_SHARD_GRADIENTS ? data : 1);
+  const double summed = l->shard == CLADE_SHARD_GRADIENTS ? s->owned : s->parameters;
   const double gradients =
       micro_batches > 1 ? (s->parameters + lent) * plan_gradient_sums(micro_batches) : summed + lent;
   const double all = s->parameters + others + s->moments + gradients + values + passing;
@@ -123,21 +123,45 @@ static void add_memory(const stage *s) {
   l->values = values + passing;
 }
 
+/* Adds the bytes of a piece's parameters to the ranks that own them. */
+static clade_status deal(const plan_piece *p, int ranks, double *load) {
+  int *owners = clade__new((size_t)CLADE_MAX(p->n_sizes, 1), sizeof *owners);
+  clade_status status = owners ? clade__shard_owners(p->n_sizes, p->sizes, ranks, owners) : CLADE_NO_MEMORY;
+  for (int i = 0; i < p->n_sizes && status == CLADE_OK; i++) load[owners[i]] += (double)p->sizes[i];
+  clade__free(owners);
+  return status;
+}
+
+/* A parameter has one owner, as in a training. */
+static clade_status find_owned(stage *s) {
+  const plan_layout *l = s->layout;
+  s->owned = s->parameters;
+  if (!shards(s)) return CLADE_OK;
+  double *load = clade__new((size_t)l->grid.data, sizeof *load);
+  clade_status status = load ? CLADE_OK : CLADE_NO_MEMORY;
+  for (int v = 0; v < l->grid.interleave && status == CLADE_OK; v++)
+    status = deal(&l->work->pieces[v * l->grid.pipeline + s->number], l->grid.data, load);
+  s->owned = 0;
+  for (int i = 0; i < l->grid.data && status == CLADE_OK; i++) s->owned = fmax(s->owned, load[i]);
+  clade__free(load);
+  return status;
+}
+
 static clade_status add_stage(stage *s) {
   plan_layout *l = s->layout;
   const scale_link link = data_link(s->job, l);
-  const int owners = shards(s) ? l->grid.data : 1;
   double moves = 0, end = s->end;
   for (int v = 0; v < l->grid.interleave; v++) {
     const plan_piece *p = &l->work->pieces[v * l->grid.pipeline + s->number];
     s->parameters += p->parameters;
     moves += p->forward.moves + p->backward.moves;
   }
-  s->moments = s->parameters * s->job->moments / owners;
+  CLADE_TRY(find_owned(s));
+  s->moments = s->owned * s->job->moments;
   if (l->grid.data > 1) CLADE_TRY(summed(s, &link, &end));
   /* reads weights, gradients and moments; writes weights and moments */
-  const double update = (3 * s->parameters / owners + 2 * s->moments) / s->job->device.bandwidth;
-  const double gather = shards(s) ? scale_half(&link, l->grid.data, s->parameters, 1, false) : 0;
+  const double update = (3 * s->owned + 2 * s->moments) / s->job->device.bandwidth;
+  const double gather = shards(s) ? scale_half(&link, l->grid.data, s->owned * l->grid.data, 1, false) : 0;
   const double exposed = end - s->end + gather;
   l->seconds = fmax(l->seconds, end + update + gather);
   l->exposed = fmax(l->exposed, exposed);

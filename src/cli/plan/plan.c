@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "models/models.h"
 
-enum { MODEL, RANKS, MEMORY, BATCH, SIDE, LINK, NODE, NODE_LINK, OPTIMIZER, FLOPS, BANDWIDTH, ADD, LIST };
+enum { MODEL, RANKS, MEMORY, BATCH, SIDE, LINK, NODE, NODE_LINK, OPTIMIZER, FLOPS, BANDWIDTH, ADD, LIST, MEASURE };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", PLAN_MODELS},
     [RANKS] = {"ranks", "N", "number of ranks"},
@@ -26,13 +26,14 @@ static const cli_option options[] = {
                    "with --flops: its memory bandwidth in GB/s (a byte for each hundred operations)"},
     [ADD] = {"add", "GBS", "GB/s of f32 that a rank's host adds up in sums (7)"},
     [LIST] = {"list", "N", "number of layouts to print (8)"},
+    [MEASURE] = {"measure", NULL, "measure a step of one rank's samples on the device, and scale estimates by it"},
     {0},
 };
 static const cli_args description = {
     .command = "plan",
     .synopsis = "",
     .about = "Proposes a layout of a training over ranks: data, tensor and pipeline parallelism, micro-batches,\n"
-             "sharding. Nothing runs: times and memory are predicted (docs/parallel.md).",
+             "sharding. Times and memory are predicted, and without --measure nothing runs (docs/parallel.md).",
     .device_help = "device with the assumed speed and memory (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
@@ -43,6 +44,7 @@ typedef struct command {
   const char *model, *optimizer;
   int64_t side, node, list;
   double flops, bandwidth;
+  bool measure;
   clade_device *device;
   clade_device_info info;
   clade__pass_ctx estimates;
@@ -105,6 +107,7 @@ static int take(command *c, int option, const char *value) {
   case FLOPS: wrong = positive(args, FLOPS, value, 1e12, &c->flops); break;
   case BANDWIDTH: wrong = positive(args, BANDWIDTH, value, 1e9, &c->bandwidth); break;
   case ADD: wrong = positive(args, ADD, value, 1e9, &link->add); break;
+  case MEASURE: c->measure = true; break;
   case LIST: wrong = whole(args, LIST, value, 1 << 20, &c->list); break;
   default: return option == CLI_NEXT_HELP ? -1 : CLI_USAGE;
   }
@@ -116,6 +119,7 @@ static int check(command *c) {
   if (!c->model) return cli_wrong(args, "--model says of which model");
   if (!c->job.ranks) return cli_wrong(args, "--ranks says for how many ranks, as 64");
   if (c->bandwidth > 0 && !(c->flops > 0)) return cli_wrong(args, "--bandwidth: of a device that --flops describes");
+  if (c->flops > 0 && c->measure) return cli_wrong(args, "--measure: the device of --flops is not here");
   if (c->flops > 0 && args->n_devices) return cli_wrong(args, "--flops: --device names one that is here");
   if (c->flops > 0 && !(c->job.memory > 0)) return cli_wrong(args, "--memory says what a device with --flops has");
   if (!c->job.batch) c->job.batch = (int64_t)8 * c->job.ranks;
@@ -137,8 +141,10 @@ static int parse(command *c, int argc, char **argv) {
 
 /* ---- device ---- */
 static void describe(command *c) {
-  c->job.device = (plan_device){
-      .name = "as --flops says", .flops = c->flops, .bandwidth = c->bandwidth > 0 ? c->bandwidth : c->flops / 100};
+  c->job.device = (plan_device){.name = "as --flops says",
+                                .flops = c->flops,
+                                .bandwidth = c->bandwidth > 0 ? c->bandwidth : c->flops / 100,
+                                .scale = 1};
 }
 
 static clade_status open_device(command *c) {
@@ -152,8 +158,21 @@ static clade_status open_device(command *c) {
   c->job.device = (plan_device){.name = c->info.name,
                                 .flops = flops > 0 ? flops * 1e9 : expected.flops,
                                 .bandwidth = bytes > 0 ? bytes * 1e9 : expected.bytes,
-                                .estimates = &c->estimates};
+                                .estimates = &c->estimates,
+                                .scale = 1};
   if (!(c->job.memory > 0)) c->job.memory = (double)c->info.budget_bytes;
+  return CLADE_OK;
+}
+
+/* The update's time is by bandwidth, and is not scaled. */
+static clade_status measure(command *c) {
+  plan_job *job = &c->job;
+  double update;
+  job->measured_rows = CLADE_MAX(job->batch / job->ranks, (int64_t)1);
+  CLADE_TRY(plan_alone(job, job->measured_rows, &job->estimated, &update));
+  CLADE_TRY(plan_measure(job, c->device, job->measured_rows, &job->measured));
+  const double nodes = job->measured - update;
+  if (nodes > 0) job->device.scale = nodes / (job->estimated - update);
   return CLADE_OK;
 }
 
@@ -191,6 +210,7 @@ int cli_plan(int argc, char **argv) {
     describe(&c);
   else
     status = open_device(&c);
+  if (status == CLADE_OK && c.measure) status = measure(&c);
   if (status == CLADE_OK) status = plan_search(&c.job, &found);
   result = status == CLADE_OK ? tell(&c, &found) : cli_failed_status(status);
   plan_found_free(&found);

@@ -31,6 +31,7 @@ typedef struct plan_device {
   const char *name;
   double flops, bandwidth;          /* per second; memory bandwidth in bytes per second */
   const clade__pass_ctx *estimates; /* device whose estimates are used; NULL: the two rates */
+  double scale;                     /* of estimated seconds: those measured, by those estimated; 1: not measured */
 } plan_device;
 
 typedef struct plan_links {
@@ -47,6 +48,8 @@ typedef struct plan_piece {
   plan_pass forward, backward;
   double parameters, others; /* bytes of parameters, and of other variables */
   double lent;               /* bytes of parameters borrowed from other pieces */
+  int n_sizes;
+  size_t *sizes, size_capacity; /* bytes of each parameter */
   /* Bytes of values. kept: for the backward pass, of each micro-batch in flight; passing: largest size of the
    * others. */
   double kept, passing;
@@ -73,6 +76,8 @@ void plan_work_free(plan_work *work);
 /* The part of the model on the communicator's rank, cut as in a training without a memory limit. */
 clade_status plan_part(const clade_graph *whole, const plan_device *device, const plan_links *links, clade_comm *comm,
                        clade_graph **out);
+/* The output "loss". */
+clade_val plan_loss(const clade_graph *g);
 /* A communicator with a rank and a size but no transport. It must outlive what is built with it. */
 clade_status plan_nobody(int ranks, clade_comm **out);
 
@@ -99,6 +104,8 @@ typedef struct plan_job {
   int64_t batch;
   double memory; /* bytes available on a rank */
   int moments;
+  int64_t measured_rows;      /* of a step on one rank that was measured; 0: none */
+  double measured, estimated; /* its seconds */
 } plan_job;
 /* Fills in the estimates; layout->grid, .shard, .rows and .work are given. */
 clade_status plan_evaluate(const plan_job *job, plan_layout *layout);
@@ -115,7 +122,12 @@ typedef struct plan_found {
   size_t capacity, work_capacity;
 } plan_found;
 clade_status plan_search(const plan_job *job, plan_found *found);
+/* A step of one rank, in one micro-batch: its seconds, and those of them for the update. */
+clade_status plan_alone(const plan_job *job, int64_t rows, double *seconds, double *update);
 void plan_found_free(plan_found *found);
+
+/* ---- measure.c ---- */
+clade_status plan_measure(const plan_job *job, clade_device *device, int64_t rows, double *seconds);
 
 /* ---- show.c, json.c ---- */
 void plan_show(const plan_job *job, const plan_found *found, int rows);

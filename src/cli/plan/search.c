@@ -117,20 +117,33 @@ static clade_status try_all(const plan_job *job, plan_found *found) {
 }
 
 /* One rank with unlimited memory. */
-static clade_status try_alone(const plan_job *job, double *seconds) {
-  plan_found found;
+static clade_status try_alone(const plan_job *job, int64_t batch, plan_found *found) {
   plan_job alone = *job;
   alone.ranks = 1;
+  alone.batch = batch;
   alone.memory = INFINITY;
-  const clade_status status = try_all(&alone, &found);
-  *seconds = found.n ? found.layouts[0].seconds : 0;
+  return try_all(&alone, found);
+}
+
+clade_status plan_alone(const plan_job *job, int64_t rows, double *seconds, double *update) {
+  plan_found found;
+  const clade_status status = try_alone(job, rows, &found);
+  *seconds = *update = 0;
+  for (int i = 0; i < found.n; i++) {
+    const plan_layout *l = &found.layouts[i];
+    if (l->grid.micro_batches == 1) *seconds = l->seconds, *update = l->update;
+  }
   plan_found_free(&found);
   return status;
 }
 
 clade_status plan_search(const plan_job *job, plan_found *found) {
   CLADE_TRY(try_all(job, found));
-  return try_alone(job, &found->alone);
+  plan_found alone;
+  const clade_status status = try_alone(job, job->batch, &alone);
+  found->alone = alone.n ? alone.layouts[0].seconds : 0;
+  plan_found_free(&alone);
+  return status;
 }
 
 void plan_found_free(plan_found *found) {

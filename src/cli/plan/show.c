@@ -12,6 +12,9 @@ static void show_head(const plan_job *job, const plan_found *found) {
          job->memory * GB);
   printf("device: %s, %.2f TFLOP/s, %.0f GB/s\n", job->device.name, job->device.flops * 1e-12,
          job->device.bandwidth * GB);
+  if (job->measured_rows)
+    printf("a step of %lld samples on it: %.3f ms measured, %.3f ms estimated\n", (long long)job->measured_rows,
+           job->measured * MS, job->estimated * MS);
   printf("link: %.1f us, %.2f Gbit/s", l->latency * 1e6, l->bandwidth * 8e-9);
   if (l->near_ranks)
     printf("; between the %d ranks of a node %.1f us, %.2f Gbit/s", l->near_ranks, l->near_latency * 1e6,
@@ -69,6 +72,12 @@ static void show_command(const plan_job *job, const plan_layout *l) {
   else
     printf("\noptions of its training:");
   if (g->tensor * g->pipeline > 1) printf(" --parallel data=%d,tensor=%d,pipeline=%d", g->data, g->tensor, g->pipeline);
+  if (g->tensor > 1) { /* the training divides layers as the plan does */
+    const scale_link *link = &job->links.link;
+    const bool near = g->tensor <= link->near_ranks;
+    printf(" --link %g,%g --flops %g", (near ? link->near_latency : link->latency) * 1e6,
+           (near ? link->near_bandwidth : link->bandwidth) * 8e-9, job->device.flops * 1e-12);
+  }
   if (g->micro_batches > 1) printf(" --micro-batches %d", g->micro_batches);
   if (g->interleave > 1) printf(" --interleave %d", g->interleave);
   if (l->shard != CLADE_SHARD_NONE) printf(" --shard %s", clade_shard_name(l->shard));

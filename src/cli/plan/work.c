@@ -69,13 +69,10 @@ clade_status plan_part(const clade_graph *whole, const plan_device *device, cons
 static clade_status differentiate(clade_graph *g) {
   clade_val *xs = clade__new(2 * g->variables.count + 1, sizeof *xs);
   clade_status status = xs ? CLADE_OK : CLADE_NO_MEMORY;
-  clade_val loss = {0};
   int n = 0;
-  for (size_t i = 0; i < g->outputs.count; i++)
-    if (!strcmp(g->outputs.at[i].name, "loss")) loss = clade__graph_val(g, g->outputs.at[i].value);
   for (size_t i = 0; xs && i < g->variables.count; i++)
     if (g->variables.at[i].parameter) xs[n++] = clade__graph_val(g, g->variables.at[i].value);
-  if (status == CLADE_OK) status = clade__gradients(g, loss, (clade_val){0}, n, xs, xs ? xs + n : NULL);
+  if (status == CLADE_OK) status = clade__gradients(g, plan_loss(g), (clade_val){0}, n, xs, xs ? xs + n : NULL);
   clade__free(xs);
   return status;
 }
@@ -228,15 +225,27 @@ static clade_status take_values(walk *w) {
   return CLADE_OK;
 }
 
-static void take_variables(walk *w) {
+static clade_status take_variables(walk *w) {
   for (size_t i = 0; i < w->g->variables.count; i++) {
     const clade__port *port = &w->g->variables.at[i];
     plan_piece *p = &w->out->pieces[w->g->nodes[w->g->values[port->value].node].device];
     *(port->parameter ? &p->parameters : &p->others) += plan_bytes(w->g, port->value);
+    if (!port->parameter) continue;
+    CLADE_TRY(clade__grow(&p->sizes, &p->size_capacity, (size_t)p->n_sizes + 1, sizeof *p->sizes));
+    p->sizes[p->n_sizes++] = (size_t)plan_bytes(w->g, port->value);
   }
   for (clade__id value = 1; value < w->g->n_values; value++)
     if (is_lent(w->g, value))
       w->out->pieces[w->g->nodes[w->g->values[value].node].device].lent += plan_bytes(w->g, value);
+  return CLADE_OK;
+}
+
+/* Gradients of micro-batches are added in pairs: two are read, one is written. */
+static void take_adds(const walk *w) {
+  for (int i = 0; i < w->out->n_pieces; i++) {
+    plan_piece *p = &w->out->pieces[i];
+    p->backward.compute += 3 * p->parameters * (1 - 1.0 / w->grid->micro_batches) / w->device->bandwidth;
+  }
 }
 
 /* ---- memory ---- */
@@ -287,7 +296,8 @@ static clade_status sum(walk *w) {
   CLADE_TRY(find_roots(w));
   CLADE_TRY(take_costs(w));
   CLADE_TRY(take_values(w));
-  take_variables(w);
+  CLADE_TRY(take_variables(w));
+  take_adds(w);
   return take_memory(w);
 }
 
@@ -311,6 +321,7 @@ clade_status plan_work_of(const clade_graph *forward, const clade__grid *grid, c
 }
 
 void plan_work_free(plan_work *work) {
+  for (int i = 0; i < work->n_pieces && work->pieces; i++) clade__free(work->pieces[i].sizes);
   clade__free(work->pieces);
   clade__free(work->messages);
   clade__free(work->moves);
