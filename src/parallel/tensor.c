@@ -1,196 +1,24 @@
-/* Builds one rank's part of a forward graph: nodes computed along their chosen dimension, and communication between
- * them. */
-#include "parallel/tensor.h"
-
-#include <inttypes.h>
-
+/* Builds one rank's part of a forward graph: nodes computed along their chosen dimension, and ports. Operands come from
+ * moves.c. */
 #include <clade/ops.h>
 
 #include "comm/parts.h"
 #include "comm/wire.h"
 #include "op/op.h"
-
-/* Versions of a value in the new graph; 0: not built. */
-typedef struct place {
-  clade__id made; /* in the representation of its state */
-  clade__id whole, shared, part[CLADE_MAX_RANK];
-  clade__needs needs;
-  clade__state state;
-  int share; /* of an input: the micro-batch that its parts were made in */
-} place;
-
-typedef struct rewriter {
-  clade__tensor *t;
-  clade_graph *g;
-  place *at;      /* by value */
-  clade__id *map; /* by value, for copying nodes */
-  clade__text *explain;
-  clade_dtype wire;
-  clade__id assigned; /* of the node being rewritten */
-  int share;          /* of that node */
-} rewriter;
-
-static clade_val val(const rewriter *r, clade__id id) { return clade__graph_val(r->g, id); }
-static clade_comm *comm_of(const rewriter *r) { return r->t->how->comm; }
-
-static clade_status take(const rewriter *r, clade_val v, clade__id *id) {
-  *id = v.id;
-  return clade_graph_status(r->g);
-}
-
-/* ---- communication ---- */
-static void cuts_of(const rewriter *r, clade__id value, int axis, int64_t *cuts) {
-  const clade__tensor *t = r->t;
-  const int64_t length = clade__type(t->g, value)->shape.dim[axis];
-  for (int i = 0; i <= t->ranks; i++) cuts[i] = clade__family_cut(t, clade__axis_family(t, value, axis), length, i);
-}
-
-static bool is_input(const rewriter *r, clade__id value) {
-  return r->t->g->nodes[r->t->g->values[value].node].op == &clade__op_input;
-}
-
-/* Communication nodes inherit device and share of the value's producer; those of an input belong to the micro-batch
- * that reads it, so that all micro-batches have the same nodes. */
-static void stand(const rewriter *r, clade__id value) {
-  const clade__node *n = &r->t->g->nodes[r->t->g->values[value].node];
-  r->g->device = n->device;
-  r->g->share = is_input(r, value) ? r->share : n->share;
-}
-
-/* Integers are transferred unchanged. */
-static clade_dtype wire_of(const rewriter *r, clade__id value) {
-  return clade__is_float(clade__type(r->t->g, value)->dtype) ? r->wire : CLADE_F32;
-}
-
-static void tell(const rewriter *r, const char *what, clade__id value, int axis, const char *backward) {
-  if (r->explain) clade__tensor_tell_move(r->t, r->explain, what, value, axis, backward);
-}
-
-static clade_val joined(const rewriter *r, clade__id value, bool in_parts) {
-  const place *p = &r->at[value];
-  int64_t cuts[CLADE__MOST_PARTS + 1];
-  cuts_of(r, value, p->state.axis, cuts);
-  tell(r, "all-gather", value, p->state.axis, in_parts ? "reduce-scatter" : "nothing");
-  return clade__comm_join(r->g, comm_of(r), wire_of(r, value), val(r, p->made), p->state.axis, cuts, in_parts);
-}
-
-static clade_status whole_of(const rewriter *r, clade__id value, clade__id *id) {
-  place *p = &r->at[value];
-  *id = p->whole;
-  if (p->whole) return CLADE_OK;
-  if (!p->made) return CLADE_FAIL(INTERNAL, "tensor parallelism: a value is used that nothing made");
-  stand(r, value);
-  clade_val whole = val(r, p->made);
-  if (p->state.held == CLADE__HELD_SUM) {
-    tell(r, "all-reduce", value, -1, "nothing");
-    whole = clade__comm_sum(r->g, comm_of(r), wire_of(r, value), whole);
-  } else if (p->state.held == CLADE__HELD_PART) {
-    whole = joined(r, value, false);
-  }
-  CLADE_TRY(take(r, whole, &p->whole));
-  *id = p->whole;
-  return CLADE_OK;
-}
-
-static bool is_constant(const rewriter *r, clade__id value) {
-  return r->t->g->nodes[r->t->g->values[value].node].op == &clade__op_constant;
-}
-
-/* The value as a replicated operand of a sliced computation. Slices are gathered for this only if no other user
- * needs the whole value. */
-static clade_status shared_of(const rewriter *r, clade__id value, clade__id *id) {
-  place *p = &r->at[value];
-  if (is_constant(r, value)) return whole_of(r, value, id);
-  if (!p->shared && p->state.held == CLADE__HELD_PART && !p->needs.whole &&
-      !(p->needs.parts & ~(1u << p->state.axis))) {
-    stand(r, value);
-    CLADE_TRY(take(r, joined(r, value, true), &p->shared));
-  } else if (!p->shared) {
-    clade__id whole;
-    CLADE_TRY(whole_of(r, value, &whole));
-    stand(r, value);
-    tell(r, "nothing", value, -1, "all-reduce");
-    CLADE_TRY(take(r, clade__comm_share(r->g, comm_of(r), r->wire, val(r, whole)), &p->shared));
-  }
-  *id = p->shared;
-  return CLADE_OK;
-}
-
-/* A fill can be shortened instead of sliced. */
-static clade_status constant_part(const rewriter *r, clade__id value, int axis, const int64_t *cuts, clade__id *id) {
-  const clade__tensor *t = r->t;
-  const clade__node *n = &t->g->nodes[t->g->values[value].node];
-  clade_type type = *clade__type(t->g, value);
-  type.shape.dim[axis] = cuts[t->rank + 1] - cuts[t->rank];
-  CLADE_TRY(clade__node_copy_as(t->g, t->g->values[value].node, n->attrs, &type, r->g, r->map));
-  *id = r->map[value];
-  return CLADE_OK;
-}
-
-/* Values without a derivative are sliced without communication. */
-static clade_val sliced(const rewriter *r, clade__id value, clade__id whole, int axis, const int64_t *cuts) {
-  clade_shape begin = {.rank = clade__type(r->t->g, value)->shape.rank}, size = clade__type(r->t->g, value)->shape;
-  begin.dim[axis] = cuts[r->t->rank];
-  size.dim[axis] = cuts[r->t->rank + 1] - cuts[r->t->rank];
-  return clade_slice(r->g, val(r, whole), begin, size);
-}
-
-static clade_val turned(const rewriter *r, clade__id value, int axis, const int64_t *cuts) {
-  const place *p = &r->at[value];
-  int64_t from[CLADE__MOST_PARTS + 1];
-  cuts_of(r, value, p->state.axis, from);
-  tell(r, "all-to-all", value, axis, "all-to-all");
-  return clade__comm_turn(r->g, comm_of(r), val(r, p->made), p->state.axis, from, axis, cuts);
-}
-
-static clade_status part_of(const rewriter *r, clade__id value, int axis, clade__id *id) {
-  place *p = &r->at[value];
-  int64_t cuts[CLADE__MOST_PARTS + 1];
-  if (is_input(r, value) && p->share != r->share) {
-    memset(p->part, 0, sizeof p->part);
-    p->share = r->share;
-  }
-  *id = p->part[axis];
-  if (*id) return CLADE_OK;
-  const clade_type *type = clade__type(r->t->g, value);
-  const bool constant = is_constant(r, value);
-  cuts_of(r, value, axis, cuts);
-  const clade__node *maker = &r->t->g->nodes[r->t->g->values[value].node];
-  stand(r, value);
-  if (p->state.held == CLADE__HELD_SUM && !p->needs.whole && !p->needs.shared && p->needs.parts == 1u << axis) {
-    tell(r, "reduce-scatter", value, axis, "all-gather");
-    CLADE_TRY(take(r, clade__comm_sum_part(r->g, comm_of(r), wire_of(r, value), val(r, p->made), axis, cuts), id));
-  } else if (clade__turns(p->state, p->needs)) {
-    CLADE_TRY(take(r, turned(r, value, axis, cuts), id));
-  } else if (constant && ((const clade__constant_attrs *)maker->attrs)->pattern) {
-    CLADE_TRY(constant_part(r, value, axis, cuts, id));
-  } else {
-    clade__id whole;
-    CLADE_TRY(whole_of(r, value, &whole));
-    stand(r, value);
-    const bool derived = clade__is_computed_float(type->dtype) && !constant;
-    if (derived) tell(r, "own part", value, axis, "all-gather");
-    CLADE_TRY(take(r,
-                   derived ? clade__comm_part(r->g, comm_of(r), r->wire, val(r, whole), axis, cuts)
-                           : sliced(r, value, whole, axis, cuts),
-                   id));
-  }
-  p->part[axis] = *id;
-  return CLADE_OK;
-}
+#include "parallel/rewriter.h"
 
 /* ---- sources ---- */
-static clade_status copy_source(rewriter *r, clade__id id) {
+static clade_status copy_source(clade__rewriter *r, clade__id id) {
   const clade_graph *old = r->t->g;
   const clade__node *n = &old->nodes[id];
-  place *p = &r->at[n->first_out];
+  clade__version *p = &r->at[n->first_out];
   clade_type type = *clade__type(old, n->first_out);
   if (p->state.held == CLADE__HELD_PART) {
     int64_t cuts[CLADE__MOST_PARTS + 1];
     if (clade__axis_family(r->t, n->first_out, p->state.axis) == CLADE__IN_NO_FAMILY)
       return CLADE_FAIL(UNSUPPORTED, "tensor parallelism: variable \"%s\" is split along axis %d, and cannot be here",
                         n->name, p->state.axis);
-    cuts_of(r, n->first_out, p->state.axis, cuts);
+    clade__cuts_of(r, n->first_out, p->state.axis, cuts);
     type.shape.dim[p->state.axis] = cuts[r->t->rank + 1] - cuts[r->t->rank];
   }
   CLADE_TRY(clade__node_copy_as(old, id, n->attrs, &type, r->g, r->map));
@@ -199,16 +27,16 @@ static clade_status copy_source(rewriter *r, clade__id id) {
 }
 
 /* ---- nodes ---- */
-static clade_status operand(const rewriter *r, clade__id id, int i, clade__id *to) {
+static clade_status operand(const clade__rewriter *r, clade__id id, int i, clade__id *to) {
   const clade__node *n = &r->t->g->nodes[id];
   int axis = 0;
   switch (clade__need_of(r->t, id, i, &axis)) {
-  case CLADE__NEED_PART: return part_of(r, n->in[i], axis, to);
-  case CLADE__NEED_SHARED: return shared_of(r, n->in[i], to);
+  case CLADE__NEED_PART: return clade__part_of(r, n->in[i], axis, to);
+  case CLADE__NEED_SHARED: return clade__shared_of(r, n->in[i], to);
   case CLADE__NEED_NOTHING: *to = r->at[n->in[i]].made; return CLADE_OK;
   case CLADE__NEED_WHOLE: break;
   }
-  return whole_of(r, n->in[i], to);
+  return clade__whole_of(r, n->in[i], to);
 }
 
 typedef struct extent {
@@ -233,48 +61,48 @@ static void write_attrs(const clade__node *n, const clade__dimension *d, extent 
   }
 }
 
-static clade_val filled(const rewriter *r, const clade_type *type, double value) {
+static clade_val filled(const clade__rewriter *r, const clade_type *type, double value) {
   return clade_fill(r->g, type->dtype, type->shape, value);
 }
 
 /* Index operands become relative to the slice's beginning; operands that are added once are replaced by zeros. */
-static clade_status adjust(const rewriter *r, const clade__node *n, const clade__dimension *d, extent e,
+static clade_status adjust(const clade__rewriter *r, const clade__node *n, const clade__dimension *d, extent e,
                            clade__id *in) {
   for (int i = 0; i < n->n_in; i++) {
-    clade_val v = val(r, in[i]);
+    clade_val v = clade__rewritten(r, in[i]);
     if (d->numbers >> i & 1) v = clade_sub(r->g, v, clade_fill(r->g, CLADE_I32, CLADE_SCALAR, (double)e.begin));
     if (d->once >> i & 1) v = filled(r, clade__type(r->t->g, n->in[i]), 0);
-    CLADE_TRY(take(r, v, &in[i]));
+    CLADE_TRY(clade__take(r, v, &in[i]));
   }
   return CLADE_OK;
 }
 
 /* Completes partial results: scales means by the slice's length, and adds operands that must be added once. */
-static clade_status finish(rewriter *r, clade__id id, const clade__dimension *d, extent e, clade__id first) {
+static clade_status finish(clade__rewriter *r, clade__id id, const clade__dimension *d, extent e, clade__id first) {
   const clade__node *n = &r->t->g->nodes[id];
   for (int i = 0; i < n->n_out; i++) {
     const clade__id value = n->first_out + (clade__id)i;
-    place *p = &r->at[value];
-    clade_val v = val(r, first + (clade__id)i);
+    clade__version *p = &r->at[value];
+    clade_val v = clade__rewritten(r, first + (clade__id)i);
     const clade_dtype dtype = clade__type(r->t->g, value)->dtype;
     if (d->kind == CLADE_DIM_MEAN && p->state.held == CLADE__HELD_SUM && clade__is_float(dtype))
       v = clade_mul(r->g, v, clade_fill(r->g, dtype, CLADE_SCALAR, (double)e.length / (double)d->size));
     if (d->once) {
-      tell(r, "all-reduce", value, -1, "nothing");
-      v = clade__comm_sum(r->g, comm_of(r), wire_of(r, value), v);
+      clade__tell_move(r, "all-reduce", value, -1, "nothing");
+      v = clade__comm_sum(r->g, clade__tensor_comm(r), clade__wire_of(r, value), v);
     }
     for (int k = 0; k < n->n_in; k++) {
       clade__id once = 0;
       if (!(d->once >> k & 1)) continue;
-      CLADE_TRY(whole_of(r, n->in[k], &once));
-      v = clade_add(r->g, v, val(r, once));
+      CLADE_TRY(clade__whole_of(r, n->in[k], &once));
+      v = clade_add(r->g, v, clade__rewritten(r, once));
     }
-    CLADE_TRY(take(r, v, &p->made));
+    CLADE_TRY(clade__take(r, v, &p->made));
   }
   return CLADE_OK;
 }
 
-static clade_status check_parts(const rewriter *r, clade__id id, clade__id made) {
+static clade_status check_parts(const clade__rewriter *r, clade__id id, clade__id made) {
   const clade__node *n = &r->t->g->nodes[id], *new = &r->g->nodes[made];
   char have[640], want[640];
   for (int i = 0; i < n->n_out; i++) {
@@ -283,7 +111,7 @@ static clade_status check_parts(const rewriter *r, clade__id id, clade__id made)
     clade_type type = *clade__type(r->t->g, value), *given = clade__type(r->g, new->first_out + (clade__id)i);
     if (s.held == CLADE__HELD_PART) {
       int64_t cuts[CLADE__MOST_PARTS + 1];
-      cuts_of(r, value, s.axis, cuts);
+      clade__cuts_of(r, value, s.axis, cuts);
       type.shape.dim[s.axis] = cuts[r->t->rank + 1] - cuts[r->t->rank];
     }
     if (!clade_type_equal(&type, given))
@@ -294,7 +122,7 @@ static clade_status check_parts(const rewriter *r, clade__id id, clade__id made)
   return CLADE_OK;
 }
 
-static clade_status add_part(rewriter *r, clade__id id, clade__id *in) {
+static clade_status add_part(clade__rewriter *r, clade__id id, clade__id *in) {
   const clade__tensor *t = r->t;
   const clade__node *n = &t->g->nodes[id];
   const clade__dimension *d = clade__node_along(t, id);
@@ -314,20 +142,20 @@ fail:
   return status;
 }
 
-static clade_status add_classes(rewriter *r, clade__id id, const clade__id *in) {
+static clade_status add_classes(clade__rewriter *r, clade__id id, const clade__id *in) {
   const clade__tensor *t = r->t;
   const clade__node *n = &t->g->nodes[id];
   const clade__dimension *d = clade__node_along(t, id);
-  const clade__some_classes c = {val(r, in[0]), val(r, in[1]), extent_of(t, d, t->work[id].family[t->along[id]]).begin,
-                                 d->size, n->attrs};
+  const clade__some_classes c = {clade__rewritten(r, in[0]), clade__rewritten(r, in[1]),
+                                 extent_of(t, d, t->work[id].family[t->along[id]]).begin, d->size, n->attrs};
   clade_val loss;
-  tell(r, "all-gather and all-reduce of rows", n->first_out, -1, "own part");
+  clade__tell_move(r, "all-gather and all-reduce of rows", n->first_out, -1, "own part");
   CLADE_TRY(clade__classes_loss(r->g, t->how, &c, &loss));
   r->at[n->first_out].made = loss.id;
   return CLADE_OK;
 }
 
-static clade_status add_whole(rewriter *r, clade__id id, const clade__id *in) {
+static clade_status add_whole(clade__rewriter *r, clade__id id, const clade__id *in) {
   const clade__node *n = &r->t->g->nodes[id];
   clade__id made = 0;
   CLADE_TRY(clade__node_new(r->g, n->op, n->name, n->attrs, n->n_in, in, &made));
@@ -338,24 +166,24 @@ static clade_status add_whole(rewriter *r, clade__id id, const clade__id *in) {
 }
 
 /* Keeps the marks for mixed precision, and records the result under its representation. */
-static void settle(rewriter *r, clade__id id) {
+static void settle(clade__rewriter *r, clade__id id) {
   const clade__node *n = &r->t->g->nodes[id];
   for (int i = 0; i < n->n_out; i++) {
     const clade__id value = n->first_out + (clade__id)i, like = r->t->g->values[value].like;
-    place *p = &r->at[value];
+    clade__version *p = &r->at[value];
     if (p->made && like) r->g->values[p->made].like = r->at[like].made;
     if (p->state.held == CLADE__HELD_WHOLE) p->whole = p->made;
     if (p->state.held == CLADE__HELD_PART) p->part[p->state.axis] = p->made;
   }
 }
 
-static clade_status rewrite_node(rewriter *r, clade__id id) {
+static clade_status rewrite_node(clade__rewriter *r, clade__id id) {
   const clade__node *n = &r->t->g->nodes[id];
   const clade__dimension *d = clade__node_along(r->t, id);
   clade__id in[CLADE_MAX_OPERANDS];
   r->share = n->share;
   if (n->n_in == 0 && !n->op->infer) {
-    stand(r, n->first_out);
+    clade__stand(r, n->first_out);
     CLADE_TRY(copy_source(r, id));
     settle(r, id);
     return CLADE_OK;
@@ -373,20 +201,20 @@ static clade_status rewrite_node(rewriter *r, clade__id id) {
 /* ---- ports ---- */
 static clade__port *last(clade__ports *ports) { return &ports->at[ports->count - 1]; }
 
-static clade_status add_variable(rewriter *r, const clade__port *from) {
-  const place *p = &r->at[from->value];
+static clade_status add_variable(clade__rewriter *r, const clade__port *from) {
+  const clade__version *p = &r->at[from->value];
   CLADE_TRY(clade__port_add(r->g, &r->g->variables, from->name, p->made, from->initial));
   clade__port *to = last(&r->g->variables);
   to->parameter = from->parameter;
   to->part = from->part;
   if (p->state.held != CLADE__HELD_PART) return CLADE_OK;
   int64_t cuts[CLADE__MOST_PARTS + 1];
-  cuts_of(r, from->value, p->state.axis, cuts);
+  clade__cuts_of(r, from->value, p->state.axis, cuts);
   to->part = (clade__part){true, p->state.axis, cuts[r->t->rank], clade__type(r->t->g, from->value)->shape};
   return CLADE_OK;
 }
 
-static clade_status add_ports(rewriter *r) {
+static clade_status add_ports(clade__rewriter *r) {
   const clade_graph *old = r->t->g;
   for (size_t i = 0; i < old->inputs.count; i++) {
     const clade__port *p = &old->inputs.at[i];
@@ -396,13 +224,13 @@ static clade_status add_ports(rewriter *r) {
   for (size_t i = 0; i < old->outputs.count; i++) {
     const clade__port *p = &old->outputs.at[i];
     clade__id whole;
-    CLADE_TRY(whole_of(r, p->value, &whole));
+    CLADE_TRY(clade__whole_of(r, p->value, &whole));
     CLADE_TRY(clade__port_add(r->g, &r->g->outputs, p->name, whole, p->initial));
   }
   return CLADE_OK;
 }
 
-static clade_status note_assigned(rewriter *r, clade__id node, clade__id value) {
+static clade_status note_assigned(clade__rewriter *r, clade__id node, clade__id value) {
   const char *name = r->t->g->nodes[r->t->g->values[r->t->g->nodes[node].in[0]].node].name;
   size_t index;
   if (!clade__map_get(&r->g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index))
@@ -411,7 +239,7 @@ static clade_status note_assigned(rewriter *r, clade__id node, clade__id value) 
   return CLADE_OK;
 }
 
-static clade_status rewrite(rewriter *r) {
+static clade_status rewrite(clade__rewriter *r) {
   const clade_graph *old = r->t->g;
   clade__id *assigned = clade__new(old->n_nodes, sizeof *assigned);
   clade_status status = assigned ? CLADE_OK : CLADE_NO_MEMORY;
@@ -434,7 +262,7 @@ static clade_status rewrite(rewriter *r) {
 static clade_status append_parts(const clade_graph *whole, const clade__tensor_how *how, clade_graph *g,
                                  clade__text *explain) {
   clade__tensor t;
-  rewriter r = {.t = &t, .g = g, .explain = explain, .wire = clade__comm_wire(how->wire)};
+  clade__rewriter r = {.t = &t, .g = g, .explain = explain, .wire = clade__comm_wire(how->wire)};
   const int device = g->device, share = g->share;
   clade_status status = clade__families_find(whole, how, &t);
   if (status == CLADE_OK) status = clade__tensor_choose(&t);
