@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "op/dims.h"
+#include "op/group.h"
 #include "program/libraries.h"
 
 typedef struct attrs {
@@ -121,25 +121,28 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, 8 * values * sum, 16 * values * p.count, 0.05);
 }
 
-static size_t workspace(const clade_query *q) {
-  plan p = plan_of(q->node);
-  size_t bytes = (size_t)CLADE_MIN(p.count - 1, 2) * 2 * sizeof(float);
-  size_t outer = (size_t)p.outer, inner = (size_t)p.inner, n = (size_t)((const attrs *)q->node->attrs)->n;
+/* Bytes of what passes give to each other. */
+static size_t room_of(const clade_query *q, const plan *p) {
+  size_t bytes = (size_t)CLADE_MIN(p->count - 1, 2) * 2 * sizeof(float);
+  size_t outer = (size_t)p->outer, inner = (size_t)p->inner, n = (size_t)((const attrs *)q->node->attrs)->n;
   bool fits = clade__mul(bytes, n, &bytes) && clade__mul(bytes, inner, &bytes) && clade__mul(bytes, outer, &bytes);
   return fits ? bytes : SIZE_MAX;
 }
 
-/* A work-item computes butterflies of up to UNROLLED inputs, or single results of larger radices. */
-static void emit_pass(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done) {
+static size_t workspace(const clade_query *q) {
+  const plan p = plan_of(q->node);
+  return room_of(q, &p);
+}
+
+/* Begins the launch of a pass with the arguments that kernels share. `items` and `piece`: numbers of its own. */
+static clade_kernel_step *pass_step(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done,
+                                    const char *kernel, int64_t items, int64_t piece) {
   enum { WHOLE, REAL, HALF, DOUBLED }; /* layout of a row of x or y, as numbered in the kernel */
   const attrs *a = q->node->attrs;
   const int half = a->doubled ? DOUBLED : HALF;
-  const int64_t radix = p->radix[number], values = p->outer * a->n * p->inner;
-  bool first = number == 0, last = number == p->count - 1, unrolled = radix <= UNROLLED;
-  int64_t items = unrolled ? values / radix : values, most = unrolled ? 1 << 12 : CLADE_MAX((1 << 12) / radix, 1);
-  int64_t piece = clade__piece(q->device, items, 1, !unrolled && q->device->max_passes ? 1 : most);
-  size_t bytes = (size_t)values * 2 * sizeof(float);
-  clade_kernel_step *s = clade_emit_kernel(e, unrolled ? "fft_butterfly_ref" : "fft_sum_ref");
+  const bool first = number == 0, last = number == p->count - 1;
+  const size_t bytes = (size_t)(p->outer * a->n * p->inner) * 2 * sizeof(float);
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   if (first)
     clade_emit_in(s, X);
   else
@@ -151,11 +154,21 @@ static void emit_pass(clade_emit *e, const clade_query *q, const plan *p, int nu
   clade_emit_in(s, ROOTS);
   clade_emit_index(s, items);
   clade_emit_index(s, piece);
-  clade_emit_index8(s, 4, (int64_t[]){a->n, p->inner, done, radix});
+  clade_emit_index8(s, 4, (int64_t[]){a->n, p->inner, done, p->radix[number]});
   clade_emit_i32(s, !first || a->kind == CLADE__FFT_COMPLEX ? WHOLE : a->kind == CLADE__FFT_HALF_OF_REAL ? REAL : half);
   clade_emit_i32(s, !last || a->kind == CLADE__FFT_COMPLEX ? WHOLE : a->kind == CLADE__FFT_HALF_OF_REAL ? half : REAL);
   clade_emit_f32(s, a->inverse ? -1 : 1);
   clade_emit_f32(s, a->divided && last ? (float)(1 / (double)a->n) : 1);
+  return s;
+}
+
+/* A work-item computes butterflies of up to UNROLLED inputs, or single results of larger radices. */
+static void emit_pass(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done) {
+  const int64_t radix = p->radix[number], values = p->outer * ((const attrs *)q->node->attrs)->n * p->inner;
+  const bool unrolled = radix <= UNROLLED;
+  int64_t items = unrolled ? values / radix : values, most = unrolled ? 1 << 12 : CLADE_MAX((1 << 12) / radix, 1);
+  int64_t piece = clade__piece(q->device, items, 1, !unrolled && q->device->max_passes ? 1 : most);
+  clade_kernel_step *s = pass_step(e, q, p, number, done, unrolled ? "fft_butterfly_ref" : "fft_sum_ref", items, piece);
   clade__emit_flat(s, q->device, (items + piece - 1) / piece);
 }
 
@@ -163,6 +176,88 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   plan p = plan_of(q->node);
   if (p.outer == 0 || p.inner == 0) return CLADE_OK;
   for (int64_t i = 0, done = 1; i < p.count; done *= p.radix[i++]) emit_pass(e, q, &p, (int)i, done);
+  return CLADE_OK;
+}
+
+/* ---- group: passes of up to ROOM values, whose transforms a work-group computes in local memory ---- */
+enum { ROOM = 2048, LARGEST_STEP = 8, MOST_STEPS = 8, FEW_ITEMS = 64, PLENTY = 1024, FEWEST_LINES = 4 };
+
+/* Divides the factors of n among `count` passes, the largest first, each to the pass with the smallest product. */
+static bool divide(const plan *factors, int count, plan *p) {
+  p->count = count;
+  for (int i = 0; i < count; i++) p->radix[i] = 1;
+  for (int f = factors->count - 1; f >= 0; f--) {
+    int to = 0;
+    for (int i = 1; i < count; i++)
+      if (p->radix[i] < p->radix[to]) to = i;
+    if ((p->radix[to] *= factors->radix[f]) > ROOM) return false;
+  }
+  return true;
+}
+
+/* The fewest passes of at most ROOM values each; false if a factor is larger. */
+static bool group_plan(const clade_node *n, plan *p) {
+  const plan factors = plan_of(n);
+  *p = factors;
+  for (int count = 1; count <= factors.count; count++)
+    if (divide(&factors, count, p)) return true;
+  return false;
+}
+
+/* Radices of a pass's steps in local memory: 8 first, then as `factors`. */
+static int steps_of(int64_t length, int64_t *radix) {
+  int count = 0;
+  for (; length % LARGEST_STEP == 0; length /= LARGEST_STEP) radix[count++] = LARGEST_STEP;
+  return length > 1 || !count ? count + factors(length, radix + count) : count;
+}
+
+static const char *group_accept(const clade_query *q) {
+  plan p;
+  if (!group_plan(q->node, &p)) return "made for lengths without a prime factor above 2048";
+  return clade__group_refuses(q, 2.0 * ROOM);
+}
+
+static double group_cost(const clade_query *q) {
+  plan p;
+  group_plan(q->node, &p);
+  const double values = (double)p.outer * (double)p.inner * (double)((const attrs *)q->node->attrs)->n;
+  double sum = 0;
+  for (int i = 0; i < p.count; i++) {
+    int64_t radix[MOST_STEPS];
+    for (int k = steps_of(p.radix[i], radix); k-- > 0;) sum += (double)radix[k];
+  }
+  return clade__cost(q->device, 8 * values * sum, clade__node_bytes(q->node) + 16 * values * (p.count - 1), 0.4);
+}
+
+static size_t group_workspace(const clade_query *q) {
+  plan p;
+  return group_plan(q->node, &p) ? room_of(q, &p) : 0;
+}
+
+/* A group transforms `beside` lines. Lines of a row that follow each other are neighbors in memory: `wide` of them in
+ * the result, and `run` in the operand. Groups have whole numbers of these, or a part of one. */
+static void emit_group_pass(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done) {
+  const int64_t n = ((const attrs *)q->node->attrs)->n, length = p->radix[number];
+  const int64_t run = n / (done * length) * p->inner, wide = done * run, lines = p->outer * wide;
+  int64_t beside = CLADE_MIN(ROOM / length, CLADE_MAX((lines + PLENTY - 1) / PLENTY, FEWEST_LINES));
+  int64_t radix[MOST_STEPS] = {0};
+  beside = CLADE_MIN(beside, lines);
+  beside = beside >= wide ? beside / wide * wide : beside >= run ? beside / run * run : beside;
+  const size_t items = beside * length > FEW_ITEMS * LARGEST_STEP ? CLADE__GROUP_ITEMS : FEW_ITEMS;
+  const size_t all = (size_t)((lines + beside - 1) / beside) * items;
+  clade_kernel_step *s = pass_step(e, q, p, number, done, "fft_pass_group", lines, beside);
+  clade_emit_i32(s, (int32_t)CLADE_MIN(run, beside));
+  clade_emit_i32(s, (int32_t)CLADE_MIN(wide, beside));
+  clade_emit_i32(s, steps_of(length, radix));
+  clade_emit_index8(s, MOST_STEPS, radix);
+  clade_emit_range(s, 1, &all, &items);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  plan p;
+  group_plan(q->node, &p);
+  if (p.outer == 0 || p.inner == 0) return CLADE_OK;
+  for (int64_t i = 0, done = 1; i < p.count; done *= p.radix[i++]) emit_group_pass(e, q, &p, (int)i, done);
   return CLADE_OK;
 }
 
@@ -240,6 +335,9 @@ static clade_status clfft_emit(clade_emit *e, const clade_query *q) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "clfft", .family = CLADE_FAMILY_LIBRARY, .accept = clfft_accept, .workspace = clfft_room,
                .emit = clfft_emit),
+    CLADE_IMPL(.name = "group", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU,
+               .needs_local = 2 * ROOM * 2 * sizeof(float), .accept = group_accept, .cost = group_cost,
+               .workspace = group_workspace, .emit = group_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
                .emit = emit),
     NULL,

@@ -1,6 +1,6 @@
 /* Gradient of unfold: sums the windows that cover each position, in the order of the kernel. The error of a sum of k
  * terms is at most k 2^-24 times the sum of absolute values, plus the rounding to the stored type. */
-#include "op/dims.h"
+#include "op/group.h"
 #include "op/unfold.h"
 
 static clade_status infer(clade_node *n) {
@@ -44,7 +44,20 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+static const char *group_accept(const clade_query *q) {
+  return clade__cut_short(q->device, ((const clade__unfold_attrs *)q->node->attrs)->kernel);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade_shape *x = &n->out[0].shape;
+  clade__unfold_emit_group(e, q, "fold_forward_group", clade_dtype_name(n->out[0].dtype), clade__product(x, 0, 3),
+                           clade__product(x, 3, x->rank), x, n->in[0].shape.dim[1]);
+  return CLADE_OK;
+}
+
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = clade__unfold_cost, .emit = group_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = clade__unfold_cost, .emit = emit),
     NULL};
 

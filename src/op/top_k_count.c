@@ -3,6 +3,7 @@
  * label's logit is NaN. */
 #include "ir/dimensions.h"
 #include "op/cross_entropy.h"
+#include "op/group.h"
 
 typedef struct attrs {
   int32_t k;
@@ -58,8 +59,9 @@ static clade_kernel_step *rows_step(clade_emit *e, const clade_query *q, const c
   return s;
 }
 
-static void emit_join(clade_emit *e, const clade_query *q) {
-  clade_kernel_step *s = clade_emit_kernel(e, "top_k_count_forward_join");
+/* A launch that adds the marks. */
+static clade_kernel_step *join_step(clade_emit *e, const clade_query *q, const char *kernel) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   if (rows_of(q))
     clade_emit_workspace(s, 0, sizeof(int32_t));
   else
@@ -67,17 +69,39 @@ static void emit_join(clade_emit *e, const clade_query *q) {
   clade_emit_out(s, 0);
   clade_emit_index(s, 1);
   clade_emit_index(s, rows_of(q));
-  clade__emit_flat(s, q->device, 1);
+  return s;
 }
 
 /* ---- ref: a work-item does a row ---- */
 static clade_status emit(clade_emit *e, const clade_query *q) {
   if (rows_of(q)) clade__emit_flat(rows_step(e, q, "top_k_count_forward_rows"), q->device, rows_of(q));
-  emit_join(e, q);
+  clade__emit_flat(join_step(e, q, "top_k_count_forward_join"), q->device, 1);
+  return CLADE_OK;
+}
+
+/* ---- group: a team of work-items per row; another one adds the marks ---- */
+static const clade__group joining = {CLADE__GROUP_ITEMS, 1, true};
+
+static const char *group_accept(const clade_query *q) {
+  const clade__group rows = clade__group_of(classes(q), 1);
+  const double join = clade__group_turns(&joining, rows_of(q));
+  return clade__group_refuses(q, CLADE_MAX(clade__group_turns(&rows, classes(q)), join));
+}
+
+static double group_cost(const clade_query *q) {
+  return clade__group_cost(q, 4.0 * (double)rows_of(q) * (double)classes(q));
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade__group rows = clade__group_of(classes(q), 1);
+  if (rows_of(q)) clade__emit_groups(rows_step(e, q, "top_k_count_forward_group_rows"), q, &rows, rows_of(q));
+  clade__emit_groups(join_step(e, q, "top_k_count_forward_group_join"), q, &joining, 1);
   return CLADE_OK;
 }
 
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = workspace, .emit = group_emit,
+               .file = "top_k_count_group"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
                .emit = emit),
     NULL,

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "op/dims.h"
+#include "op/group.h"
 
 const clade_attr clade__unfold_table[] = {
     {"size", CLADE_ATTR_I64, offsetof(clade__unfold_attrs, size), 1},
@@ -93,7 +93,33 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: neighboring work-items have neighboring elements of the result ---- */
+void clade__unfold_emit_group(clade_emit *e, const clade_query *q, const char *kernel, const char *T, int64_t rows,
+                              int64_t width, const clade_shape *x, int64_t count) {
+  const clade__unfold_attrs *a = q->node->attrs;
+  const int64_t run = width % 4 ? 1 : 4;
+  const size_t items = (size_t)(rows * width / run), group = CLADE__GROUP_ITEMS;
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", T);
+  clade_emit_define(s, "RUN", run);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, rows * width);
+  clade_emit_index(s, width);
+  clade_emit_index8(s, 7, (int64_t[]){x->dim[1], a->size, count, a->kernel, a->stride, a->dilation, a->pad[0]});
+  clade_emit_range(s, 1, &items, &group);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade_shape *y = &n->out[0].shape;
+  clade__unfold_emit_group(e, q, "unfold_forward_group", clade__raw_name(n->out[0].dtype), clade__product(y, 0, 4),
+                           clade__product(y, 4, y->rank), &n->in[0].shape, y->dim[1]);
+  return CLADE_OK;
+}
+
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .cost = clade__unfold_cost, .emit = group_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = clade__unfold_cost, .emit = emit), NULL};
 
 const clade_op clade__op_unfold = {

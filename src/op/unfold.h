@@ -20,6 +20,9 @@ clade_val clade__fold(clade_graph *g, clade_val y, const clade__unfold_attrs *wi
 /* Emits a kernel over `rows` rows of `width` elements of the result; x and count give the shapes. */
 void clade__unfold_emit(clade_emit *e, const clade_query *q, const char *kernel, const char *T, int64_t rows,
                         int64_t width, const clade_shape *x, int64_t count);
+/* The same for GPUs, where a work-item has up to four consecutive elements. */
+void clade__unfold_emit_group(clade_emit *e, const clade_query *q, const char *kernel, const char *T, int64_t rows,
+                              int64_t width, const clade_shape *x, int64_t count);
 double clade__unfold_cost(const clade_query *q);
 
 #endif

@@ -7,7 +7,23 @@ import unittest
 
 import walkthrough
 
-GOOD = """# A page
+FIRST = """# A page
+
+File: `before.c`
+
+```c
+int before;
+```
+
+Run:
+
+```sh
+false
+```
+"""
+GOOD = """# Another page
+
+This page continues [the first](first.md).
 
 File: `new/a.c`
 
@@ -34,13 +50,14 @@ int end;
 Run:
 
 ```sh
-grep -q a new/a.c && grep -c short \\
+test -f before.c && grep -q a new/a.c && grep -c short \\
   old.c > counted
 test "$(cat counted)" = 3
 ```
 """
 # What is put in the place of what, and what the report must hold.
 PLANTED = [
+    ("continues [the first](first.md)", "follows the first", "exit status 1"),
     ("File: `new/a.c`\n", "In the file:\n", "belong to no step"),
     ("before `int last`", "before `int lost`", "there 0 times"),
     ("`int first` becomes", "`t` becomes", "times, once is expected"),
@@ -53,6 +70,7 @@ PLANTED = [
 class Pages(unittest.TestCase):
     def follow(self, page):
         with tempfile.TemporaryDirectory() as tree:
+            walkthrough.write(os.path.join(tree, "first.md"), FIRST)
             walkthrough.write(os.path.join(tree, "page.md"), page)
             walkthrough.write(os.path.join(tree, "old.c"), "int first;\nint last;\n")
             return walkthrough.follow("page.md", tree)

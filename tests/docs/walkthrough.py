@@ -5,6 +5,7 @@ The steps of a page, in its order; TEXT and OLD occur once in their file, unless
     Add to `PATH`:                          a code block, at the end; also: Add to `PATH`, before `TEXT`:
     In `PATH`, `OLD` becomes `NEW`.         also: In `PATH`, each `OLD` becomes `NEW`.
     Run:                                    a code block: a command on each line
+    This page continues [TEXT](PAGE).       the steps of that page before, without its commands
 A code block that belongs to no step is an error, so that nothing on the page is left untested. MOST_FILES: how many
 files the page may create or change, those that its commands write not counted.
 """
@@ -20,6 +21,7 @@ SKIPPED = 77
 STEP = re.compile(r"""^(?:
     (?:File:\ `(?P<file>[^`]+)` | Add\ to\ `(?P<add>[^`]+)`(?:,\ before\ `(?P<before>[^`]+)`)?: | (?P<run>Run):)
     \n\n(?P<fence>```+)[a-z]*\n(?P<text>.*?)^(?P=fence)$
+  | This\spage\scontinues\s\[[^]]+\]\((?P<page>[^)]+)\)
   | (?:-\ )?In\s`(?P<change>[^`]+)`,(?P<each>\seach)?\s+`(?P<old>[^`]+)`\s+becomes\s+`(?P<new>[^`]+)`)""",
                   re.M | re.S | re.X)
 
@@ -63,8 +65,8 @@ def environment_of(tree):
     return {"CMAKE_BUILD_TYPE": "None", "CFLAGS": "-O0", **os.environ, "PWD": tree}
 
 
-def follow(page, tree):
-    """Does what the page says. Returns the files that it writes, and whether all tests ran."""
+def follow(page, tree, runs=True):
+    """Does what the page says. Returns the files that it writes, and whether all tests ran. `runs`: also commands."""
     text, touched, complete = read(os.path.join(tree, page)), set(), True
     outside = re.findall(r"^.*(?:```|` +becomes +`).*$", STEP.sub("", text), re.M)
     if outside or not STEP.search(text):
@@ -73,7 +75,9 @@ def follow(page, tree):
         path = step["file"] or step["add"] or step["change"]
         where = os.path.join(tree, path or "")
         touched |= {path} - {None}
-        if step["file"]:
+        if step["page"]:
+            follow(os.path.join(os.path.dirname(page), step["page"]), tree, False)
+        elif step["file"]:
             write(where, step["text"])
         elif step["change"]:
             change(where, step["old"], step["new"], step["each"])
@@ -81,7 +85,7 @@ def follow(page, tree):
             change(where, step["before"], step["text"] + step["before"])
         elif step["add"]:
             write(where, read(where) + step["text"])
-        else:
+        elif runs:
             for command in step["text"].replace("\\\n", " ").splitlines():
                 complete = run(command, tree, environment_of(tree)) and complete
     return touched, complete

@@ -35,7 +35,9 @@ static void draw(op_case *c, op_random *r) {
     total *= size[i] ? size[i] : 1;
   }
   if (rank == 2 && c->i[AXES] == 1 && c->i[N_AXES] == 1 && !c->small && !c->gradient && op_chance(r, 0.05))
-    size[0] = 5, size[1] = 6144;                                   /* the size for which clFFT pads rows most */
+    size[0] = 5, size[1] = 6144; /* the size for which clFFT pads rows most */
+  if (rank == 2 && c->i[AXES] == 0 && c->i[N_AXES] == 1 && !c->small && !c->gradient && op_chance(r, 0.05))
+    size[0] = 4096, size[1] = 3;                                   /* more than one pass of `group`, not along rows */
   if (rank == 1 && !c->small && !c->gradient && op_chance(r, 0.3)) /* primes, including large ones */
     size[0] = (int[]){1009, 1024, 1000, 2187, 2 * 3 * 5 * 7 * 11, 4099, 8192}[op_integer(r, 0, 6)];
   clade_shape x = {.rank = rank};

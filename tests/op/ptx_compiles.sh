@@ -173,6 +173,9 @@ functions+='
 OWN size_t get_global_id(uint d) { return __nvvm_read_ptx_sreg_ctaid_x() * (size_t)__nvvm_read_ptx_sreg_ntid_x() + get_local_id(0); }
 OWN long min(long a, long b) { return a < b ? a : b; }
 OWN uint mul_hi(uint a, uint b) { return (uint)((ulong)a * b >> 32); }
+OWN size_t get_local_size(uint d) { return __nvvm_read_ptx_sreg_ntid_x(); }
+OWN float2 vload2(size_t i, const __global float *p) { return *(const __global float2 *)(p + 2 * i); }
+OWN void vstore2(float2 v, size_t i, __global float *p) { *(__global float2 *)(p + 2 * i) = v; }
 #define FOURS(T)                                                                                                 \
   OWN void vstore4(T##4 v, size_t i, __global T *p) { p[0] = v.x; p[1] = v.y; p[2] = v.z; p[3] = v.w; }          \
   OWN T##4 vload4(size_t i, const __global T *p) { return (T##4)(p[0], p[1], p[2], p[3]); }
@@ -203,12 +206,17 @@ for type in i32:u32 f16:u16 u8:u8; do
   fours broadcast_group ${type%:*} "$moves" -DMEAN=0
   fours frame_group ${type%:*} "$moves" -DWANT_frame_whole_group -DWANT_frame_part_group
   fours gather_group ${type%:*} "$moves"
+  fours unfold ${type%:*} "$moves" -DRUN=4 -DWANT_unfold_forward_group
 done
 fours scatter_add_group f32 'ld\.global\.v4\.f32' -DWANT_scatter_add_group_count -DWANT_scatter_add_group_place \
   -DWANT_scatter_add_group_find -DWANT_scatter_add_group_runs -DWANT_scatter_add_group_sum
 for type in f32 bf16; do
   fours dropout_group $type 'st\.global'
 done
+fours unfold f32 'ld\.global\.v4' -DRUN=4 -DWANT_fold_forward_group
+fours top_k_count_group f32 'shfl\.sync\.bfly' -DTEAM=256 -DBESIDE=1 -DSPREAD=0 -DSHUFFLES=1 \
+  -DWANT_top_k_count_forward_group_rows -DWANT_top_k_count_forward_group_join
+fours fft f32 'ld\.shared\.v2\.f32' -DWANT_fft_pass_group
 
 functions=$own
 PTXAS="" # the following kernels call exp and others, which the driver provides
