@@ -57,7 +57,7 @@ CLADE_API clade_status clade_cancel(clade_run *run);
 CLADE_API clade_status clade_run_status(const clade_run *run); /* the first error after clade_execute returned */
 
 /* ---- profiling, for runs with .profile ---- */
-/* Writes the steps of all executions so far as a Chrome trace. */
+/* Writes the steps of all executions so far as a Chrome trace, with the share of time in which each device was idle. */
 CLADE_API clade_status clade_run_trace(clade_run *run, const char *path);
 
 /* The times of a step of an execution. */

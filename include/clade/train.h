@@ -83,6 +83,7 @@ typedef struct clade_train_result {
   clade_dtype precision;   /* of the steps */
   double loss_scale;       /* of the last step; 1: none */
   int64_t skipped;         /* steps that were skipped */
+  double trace_idle;       /* share of the traced time in which the first device ran no step; below 0: no trace */
 } clade_train_result;
 CLADE_API void clade_train_result_free(clade_train_result *result); /* frees the contents; NULL may be freed */
 

@@ -39,13 +39,13 @@ static json_t *comm_json(const train_job *job) {
 
 static json_t *done_json(const train_job *job) {
   const clade_train_result *r = &job->result;
-  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o, s:o, s:s, s:f, s:I}", "event", "done",
-                   "test_accuracy", r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps,
+  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o, s:o, s:s, s:f, s:I, s:o}", "event",
+                   "done", "test_accuracy", r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps,
                    "new_steps", (json_int_t)r->new_steps, "epochs", r->epochs, "seconds", r->seconds, "images_per_s",
                    r->images_per_s, "first_step_seconds", r->first_step_seconds, "waited_seconds", r->waited,
                    "weights_sha256", r->weights_sha256, "confusion", confusion_json(r), "comm", comm_json(job),
                    "precision", clade_dtype_name(r->precision), "loss_scale", r->loss_scale, "skipped",
-                   (json_int_t)r->skipped);
+                   (json_int_t)r->skipped, "trace_idle", r->trace_idle < 0 ? json_null() : json_real(r->trace_idle));
 }
 
 enum { WIDEST_TABLE = 20 };
@@ -111,7 +111,9 @@ int train_report(train_job *job) {
   fprintf(job->to, "weights sha256 %s\n", r->weights_sha256);
   if (t->checkpoint_dir) fprintf(job->to, "checkpoints in %s\n", t->checkpoint_dir);
   if (t->log_dir) fprintf(job->to, "logs in %s: tensorboard --logdir %s\n", t->log_dir, t->log_dir);
-  if (t->trace && !r->incomplete) fprintf(job->to, "trace in %s\n", t->trace);
+  if (t->trace && !r->incomplete)
+    fprintf(job->to, "trace in %s; from its first to its last step the device was idle for %.1f %% of the time\n",
+            t->trace, 100 * r->trace_idle);
   print_next(job);
   if (job->args.json && !cli_json_line(done_json(job))) return CLI_FAILED;
   return r->incomplete ? cli_failed("the training is done, but its logs or its trace are not whole, as told above")

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "plan/run.h"
 #include "plan/trace.h"
@@ -149,9 +150,58 @@ static void name_host_rows(const clade_run *run, int first, clade__text *out) {
   }
 }
 
+static uint64_t oldest(const clade_run *run) {
+  return run->ring_count > run->ring_size ? run->ring_count - run->ring_size : 0;
+}
+
+/* ---- idle time of devices ---- */
+typedef struct span {
+  uint64_t from, to;
+} span;
+
+static int earlier(const void *a, const void *b) {
+  const span *x = a, *y = b;
+  return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Share of the time from the first to the last step of a device in which it ran none. Transfers of inputs and the
+ * host's part of host steps do not count as running; steps on several queues overlap. */
+static clade_status idle_of(const clade_run *run, int device, double *idle) {
+  const uint64_t first = oldest(run);
+  uint64_t busy = 0, end = 0;
+  size_t n = 0;
+  span *all = clade__new((size_t)(run->ring_count - first), sizeof *all);
+  *idle = 0;
+  if (!all) return CLADE_NO_MEMORY;
+  for (uint64_t i = first; i < run->ring_count; i++) {
+    const clade_step_time *t = &run->ring[i % run->ring_size];
+    if (t->device == device && t->step >= 0 && !t->host) all[n++] = (span){t->start_ns, t->end_ns};
+  }
+  qsort(all, n, sizeof *all, earlier);
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t from = CLADE_MAX(all[i].from, end);
+    if (all[i].to <= from) continue;
+    busy += all[i].to - from;
+    end = all[i].to;
+  }
+  if (n && end > all[0].from) *idle = 1 - (double)busy / (double)(end - all[0].from);
+  clade__free(all);
+  return CLADE_OK;
+}
+
+/* A label beside the device's name, and the same numbers for programs. */
+static void add_idle(int process, const double *idle, int n, clade__text *out) {
+  for (int l = 0; l < n; l++)
+    clade__text_add(out,
+                    ",\n{\"name\":\"process_labels\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"labels\":\"idle %.1f %%\"}}",
+                    process + l, 100 * idle[l]);
+  clade__text_add(out, "\n],\"otherData\":{\"idle\":[");
+  for (int l = 0; l < n; l++) clade__text_add(out, "%s%.6f", l ? "," : "", idle[l]);
+  clade__text_add(out, "]}}\n");
+}
+
 /* A process of the trace is a device; `process` is the number of the first one. */
-static void add_all(const clade_run *run, int process, clade__text *out) {
-  uint64_t first = run->ring_count > run->ring_size ? run->ring_count - run->ring_size : 0;
+static void add_all(const clade_run *run, int process, const double *idle, clade__text *out) {
   clade__text_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
   for (int l = 0; l < run->n_lanes; l++) {
     clade__text_add(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":", l ? ",\n" : "",
@@ -167,8 +217,8 @@ static void add_all(const clade_run *run, int process, clade__text *out) {
     }
   }
   name_host_rows(run, process, out);
-  for (uint64_t i = first; i < run->ring_count; i++) add_event(run, process, &run->ring[i % run->ring_size], out);
-  clade__text_add(out, "\n]}\n");
+  for (uint64_t i = oldest(run); i < run->ring_count; i++) add_event(run, process, &run->ring[i % run->ring_size], out);
+  add_idle(process, idle, run->n_lanes, out);
 }
 
 static clade_status write_file(const char *path, const char *text) {
@@ -179,7 +229,20 @@ static clade_status write_file(const char *path, const char *text) {
   return ok ? CLADE_OK : CLADE_FAIL(IO, "clade_run_trace: %s: %s", path, strerror(errno));
 }
 
-clade_status clade__run_trace(clade_run *run, const char *path, int process) {
+/* With the lock. */
+static clade_status tell(const clade_run *run, int process, double *idle, clade__text *out) {
+  double *each = clade__new((size_t)run->n_lanes, sizeof *each);
+  clade_status status = each ? run->profile_status : CLADE_NO_MEMORY;
+  if (each && status != CLADE_OK)
+    status = CLADE_FAIL(UNSUPPORTED, "clade_run_trace: the queue keeps no times of its commands");
+  for (int l = 0; l < run->n_lanes && status == CLADE_OK; l++) status = idle_of(run, l, &each[l]);
+  if (status == CLADE_OK) add_all(run, process, each, out);
+  if (status == CLADE_OK && idle) *idle = each[0];
+  clade__free(each);
+  return status;
+}
+
+clade_status clade__run_trace(clade_run *run, const char *path, int process, double *idle) {
   clade__text text = {0};
   char *json;
   if (!run || !path) return CLADE_FAIL(INVALID, "clade_run_trace: %s is NULL", run ? "the path" : "the run");
@@ -187,12 +250,11 @@ clade_status clade__run_trace(clade_run *run, const char *path, int process) {
   clade_status status = clade_wait(run, 0);
   if (status != CLADE_OK) clade__log(CLADE_LOG_WARNING, "clade_run_trace: %s", clade_last_error());
   pthread_mutex_lock(&run->lock);
-  add_all(run, process, &text);
-  status = run->profile_status;
+  status = tell(run, process, idle, &text);
   pthread_mutex_unlock(&run->lock);
   if (status != CLADE_OK) {
     clade__text_free(&text);
-    return CLADE_FAIL(UNSUPPORTED, "clade_run_trace: the queue keeps no times of its commands");
+    return status;
   }
   CLADE_TRY(clade__text_take(&text, &json));
   status = write_file(path, json);
@@ -200,4 +262,4 @@ clade_status clade__run_trace(clade_run *run, const char *path, int process) {
   return status;
 }
 
-clade_status clade_run_trace(clade_run *run, const char *path) { return clade__run_trace(run, path, 0); }
+clade_status clade_run_trace(clade_run *run, const char *path) { return clade__run_trace(run, path, 0, NULL); }

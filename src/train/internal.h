@@ -60,6 +60,7 @@ typedef struct clade__training {
   int64_t steps, epoch_steps, at; /* steps in total, in an epoch, and done */
   int64_t begun_at;               /* value of `at` when this process started */
   bool resumed, stopped, traced;  /* traced: the run records times */
+  double trace_idle;              /* clade_train_result.trace_idle */
   char *trace_path;               /* of a rank above 0; NULL: t.trace is the caller's */
   bool trace_written, incomplete; /* incomplete: writing the logs or the trace failed and was given up */
   clade_ticket pending;           /* step whose loss has not been read yet; 0: none */

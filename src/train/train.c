@@ -64,7 +64,7 @@ static clade_status step(clade__training *tr) {
 /* As for logs, a failed write does not end the training. */
 static void write_trace(clade__training *tr) {
   tr->trace_written = true;
-  if (clade__run_trace(tr->step_run, tr->t.trace, tr->rank) == CLADE_OK) return;
+  if (clade__run_trace(tr->step_run, tr->t.trace, tr->rank, &tr->trace_idle) == CLADE_OK) return;
   clade__log(CLADE_LOG_WARNING, "%s; the training goes on without a trace", clade_last_error());
   tr->incomplete = true;
 }
@@ -171,6 +171,7 @@ static clade_status result_of(clade__training *tr, clade_train_result *result) {
   all.precision = tr->t.precision;
   all.loss_scale = tr->loss_scale;
   all.skipped = tr->skipped;
+  all.trace_idle = tr->trace_idle;
   all.size = CLADE_MIN(result->size, sizeof all);
   memcpy(result, &all, all.size);
   return CLADE_OK;
@@ -184,7 +185,7 @@ void clade_train_result_free(clade_train_result *result) {
 
 clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, clade_train_result *result,
                                clade_vars **vars) {
-  clade__training tr = {.began = clade__now(), .local = local, .loss_scale = 1};
+  clade__training tr = {.began = clade__now(), .local = local, .loss_scale = 1, .trace_idle = -1};
   clade_status status;
   CLADE_GOTO(clade__train_options(t, &tr));
   CLADE_GOTO(clade__train_build(&tr));

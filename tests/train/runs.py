@@ -151,6 +151,15 @@ class Runs(Kit):
         self.refused(done, "none/trace.json cannot be written")
         self.assertEqual(done.stdout, "")
 
+    def test_trace_tells_idle_time(self):
+        path = self.path("trace.json")
+        done = train(*self.small, "--epochs", 1, "--trace", path, "--trace-steps", "2:4")
+        idle = events(done)[-1]["trace_idle"]
+        with open(path, encoding="utf-8") as file:
+            self.assertAlmostEqual(json.load(file)["otherData"]["idle"][0], idle, 5)
+        self.assertTrue(0 <= idle <= 1)
+        self.assertIsNone(events(train(*self.small, "--epochs", 1))[-1]["trace_idle"])
+
 
 class All(Kit):
     def test_a_run_from_another_directory(self):

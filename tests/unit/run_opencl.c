@@ -1,4 +1,5 @@
 /* The program's own OpenCL objects: adopted queues, events in and out; and profiles. */
+#include <math.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -98,7 +99,7 @@ static void a_late_failure(void **state) {
 /* ---- profile ---- */
 typedef struct seen {
   int count, kernels;
-  uint64_t last_end;
+  uint64_t first_start, last_end, busy;
 } seen;
 
 static void observe(void *user, const clade_step_time *t) {
@@ -106,7 +107,9 @@ static void observe(void *user, const clade_step_time *t) {
   assert_true(t->start_ns <= t->end_ns && t->queued_ns <= t->start_ns);
   if (t->step >= 0) { /* in order; inputs overlap */
     assert_true(t->start_ns >= s->last_end);
+    if (!s->last_end) s->first_start = t->start_ns;
     s->last_end = t->end_ns;
+    s->busy += t->end_ns - t->start_ns;
   }
   s->count++;
   s->kernels += *t->kernel != '\0';
@@ -145,6 +148,10 @@ static void a_profile(void **state) {
   }
   assert_int_equal(events, 3 * TIMES);
   assert_int_equal(named, TIMES);
+  const json_t *idle = json_object_get(json_object_get(trace, "otherData"), "idle");
+  assert_int_equal(json_array_size(idle), 1);
+  const double ran = (double)s.busy / (double)(s.last_end - s.first_start);
+  assert_true(fabs(json_number_value(json_array_get(idle, 0)) - (1 - ran)) < 1e-6);
   json_decref(trace);
   remove(path);
   clade_run_free(run);

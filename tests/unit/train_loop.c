@@ -13,6 +13,7 @@ enum { IMAGES = 32, CLASSES = 4, VALUES = 8, BATCH = 8 };
 /* ---- datasets and models ---- */
 static float other = 0; /* added to the images of sets created from now on */
 static int bad = -1;    /* the image with a NaN; -1: none */
+static int slow = 0;    /* milliseconds that each image takes */
 
 typedef struct pictures {
   float more;
@@ -21,6 +22,7 @@ typedef struct pictures {
 
 static clade_status get(void *user, int64_t index, float *x, int32_t *label) {
   const pictures *p = user;
+  if (slow) nanosleep(&(struct timespec){.tv_nsec = slow * 1000000L}, NULL);
   for (int i = 0; i < VALUES; i++) x[i] = p->more + (i / 2 == index % CLASSES ? 1 : 0.1f) * (float)(index + 1) / IMAGES;
   if (index == p->bad) x[3] = NAN;
   *label = (int32_t)(index % CLASSES);
@@ -174,6 +176,28 @@ static void test_trace(void **state) {
   assert_true(done.incomplete);
   OK(TRAIN(.trace = io_path("trace.json"), .trace_from = 1, .trace_to = 2));
   assert_false(done.incomplete);
+}
+
+/* The share of idle time follows the loader. */
+static clade_val wide(clade_graph *g, clade_val x, int classes, void *user) {
+  (void)user;
+  clade_val h = clade_nn_linear(g, "first", clade_flatten(g, x, 1), .out = 1024);
+  h = clade_nn_linear(g, "second", clade_relu(g, h), .out = 1024);
+  h = clade_nn_linear(g, "third", clade_relu(g, h), .out = 1024);
+  return clade_nn_linear(g, "last", clade_relu(g, h), .out = classes);
+}
+
+static void test_idle(void **state) {
+  (void)state;
+  OK(TRAIN(.model = wide));
+  assert_true(done.trace_idle < 0);
+  OK(TRAIN(.model = wide, .epochs = 2, .trace = io_path("busy.json"), .trace_from = 2, .trace_to = 6));
+  const double busy = done.trace_idle;
+  slow = 80;
+  OK(TRAIN(.model = wide, .epochs = 2, .trace = io_path("idle.json"), .trace_from = 2, .trace_to = 6));
+  slow = 0;
+  assert_true(busy >= 0 && busy < 0.95);
+  assert_true(done.trace_idle > busy && done.trace_idle > 0.5 && done.trace_idle <= 1);
 }
 
 static void test_logs(void **state) {
@@ -367,6 +391,7 @@ int main(void) {
                                      cmocka_unit_test(test_weights),
                                      cmocka_unit_test(test_sparsity),
                                      cmocka_unit_test(test_trace),
+                                     cmocka_unit_test(test_idle),
                                      cmocka_unit_test(test_logs),
                                      cmocka_unit_test(test_images_that_are_not_finite),
                                      cmocka_unit_test(test_overwrite),
