@@ -11,7 +11,8 @@ static const cli_option options[] = {
         {"set", "NAME",
          "built-in works; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
     [ONLY] = {"only", "NAMES", "only these works of the set or file, comma-separated"},
-    [CHAIN] = {"chain", "N", "calls in a row that are timed together (squares and --shapes: 1, else 10)"},
+    [CHAIN] = {"chain", "N",
+               "calls in a row that are timed together (gemm: 10, squares and --shapes 1; conv: up to 10)"},
     [DTYPE] = {"dtype", "NAME",
                "f32, f16 or bf16 (model: mixed with f32); gemm and conv: also i8, u8 (times i8); gemm: q4_0 or q8_0 "
                "(f32 times these); model: also i8, quantized (f32)"},

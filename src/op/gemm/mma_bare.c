@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { PANEL = 32, PAIR = 2 * PANEL, TM = 6 /* rows of a tile; eight are one tile */, BM = 258 };
+enum { PANEL = 32, PAIR = 2 * PANEL, TM = 6, EIGHT = 8 /* rows of a tile; eight are one tile */, BM = 258 };
 
 static int64_t words(const clade_query *q, const clade__gemm_problem *p) {
   return p->k * (int64_t)clade__element_bytes(q->node->in[0].dtype) / 4;
@@ -35,25 +35,30 @@ typedef struct division {
   int64_t down, across, rows;
 } division;
 
-/* Divides the columns into equal parts so that the cores finish early; one that begins late takes fewer parts. Sums do
- * not depend on it. */
+/* Divides rows and columns into equal parts so that the cores finish early; one that begins late takes fewer parts.
+ * Each part of the rows reads the panels of its columns again. Sums do not depend on it. */
 static division divide(const clade_query *q, const clade__gemm_problem *p) {
-  enum { LATEST = 20000, LATE = 8000, BEGIN = 400 }; /* in cycles */
+  enum { LATEST = 20000, LATE = 8000, BEGIN = 400, READ = 8 }; /* in cycles; READ: of a panel, per word of a line */
   const int64_t deep = words(q, p), units = CLADE_MAX(q->device->compute_units, 1u);
   const int64_t most = CLADE_MAX(CLADE_MIN(clade__second_cache(q->device) / 2 / (4 * deep), BM) / TM, 1) * TM;
-  const int64_t panels = (p->n + PANEL - 1) / PANEL;
-  division d = {.across = 1, .down = CLADE_MAX((p->m + most - 1) / most, 1)};
-  d.rows = clade__up((p->m + d.down - 1) / d.down, TM);
+  const int64_t panels = (p->n + PANEL - 1) / PANEL, least = CLADE_MAX((p->m + most - 1) / most, 1);
+  const int64_t tiles = CLADE_MAX((p->m + TM - 1) / TM, least);
+  division d = {.across = 1, .down = least};
   double best = INFINITY;
-  for (int64_t across = 1; across <= CLADE_MIN(panels, 2 * units); across++) {
-    const int64_t items = d.down * across * p->batches, turns = (items + units - 1) / units;
-    const double wide = (double)((panels + across - 1) / across);
-    const double item = (double)deep * (double)d.rows * (wide + 0.1) + 40 * wide * (double)d.rows / TM + BEGIN;
-    const double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, LATE), LATEST) : 0);
-    if (time >= best) continue;
-    best = time;
-    d.across = across;
-  }
+  for (int64_t down = least; down <= CLADE_MAX(CLADE_MIN(tiles, units), least); down++)
+    for (int64_t across = 1; across <= CLADE_MIN(panels, 2 * units); across++) {
+      const int64_t items = down * across * p->batches, turns = (items + units - 1) / units;
+      const double wide = (double)((panels + across - 1) / across);
+      const int64_t each = (p->m + down - 1) / down;
+      const double rows = (double)(each == EIGHT ? EIGHT : clade__up(each, TM));
+      const double item = (double)deep * (rows * (wide + 0.1) + READ * wide) + 40 * wide * rows / TM + BEGIN;
+      const double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, LATE), LATEST) : 0);
+      if (time >= best) continue;
+      best = time;
+      d.down = down;
+      d.across = across;
+    }
+  d.rows = clade__up((p->m + d.down - 1) / d.down, TM);
   return d;
 }
 
