@@ -16,6 +16,7 @@
  * A product defines:
  *
  *   RAW, ELEMENT(T, p, i)   type of an element in local memory; element i of an operand as such
+ *   ALONG(deep)             whether a tile lies along the inner axis, given whether its operand does
  *   ITEMS, SLICE_STEPS      work-items of a group; steps of the inner axis in a slice
  *   TILES, ITEM_PLACE, SUMS declarations: slices of both operands; position of the item in the tile; its accumulators
  *   PRODUCTS(s)             adds the products of slice s
@@ -33,6 +34,9 @@
 
 #ifdef WANT_conv2d_gather_tiles /* weights are the left operand */
 #define LEFT_TYPE  TB
+#define RIGHT_TYPE T
+#elif defined WANT_conv2d_weights_tiles /* both are of one type */
+#define LEFT_TYPE  T
 #define RIGHT_TYPE T
 #else
 #define LEFT_TYPE  T
@@ -111,7 +115,10 @@
 #define RAW               NUMBER
 #define ELEMENT(T, p, at) (NUMBER)LOAD(T, p, at)
 #define SLICE_STEPS       BK
+#define ALONG(deep)       (deep)
 #endif
+
+#define TURNS(deep) (ALONG(deep) && !(deep)) /* the operand is transposed on the way */
 
 #include "product_sources.cl"
 
@@ -125,10 +132,12 @@
     STEP((index_t)(s) * SLICE_STEPS + i)                                                    \
   }
 /* Number of elements that a work-item loads of a slice of `lines` lines, and the position of its element e in the
- * slice: along the inner axis, and across. */
-#define SHARE(lines)           ((lines) * SLICE_STEPS / ITEMS)
-#define PLACE_K(deep, e, lines) ((deep) ? (e) % SLICE_STEPS : (e) / (lines))
-#define PLACE_L(deep, e, lines) ((deep) ? (e) / SLICE_STEPS : (e) % (lines))
+ * slice: along the inner axis, and across. A slice that is transposed is loaded RUN steps at a time, so that adjacent
+ * work-items read adjacent elements. */
+#define SHARE(lines) ((lines) * SLICE_STEPS / ITEMS)
+#define PLACE_K(deep, e, lines) \
+  (TURNS(deep) ? (e) / (RUN * (lines)) * RUN + (e) % RUN : (deep) ? (e) % SLICE_STEPS : (e) / (lines))
+#define PLACE_L(deep, e, lines) (TURNS(deep) ? (e) / RUN % (lines) : (deep) ? (e) / SLICE_STEPS : (e) % (lines))
 /* Loads element e of slice s into `v`, or 0 beyond the operand. SIDE is LEFT or RIGHT. */
 #define LOAD_ONE(v, SIDE, lines, first, count, s, e)                                     \
   {                                                                                      \
@@ -139,7 +148,8 @@
   }
 /* True if a work-item loads RUN consecutive elements at a time. */
 #define IN_RUNS(SIDE, lines) \
-  (SIDE##_RUNS && SHARE(lines) % RUN == 0 && ((size_t)SIDE##_BASE & (RUN * sizeof(*SIDE##_BASE) - 1)) == 0)
+  (SIDE##_RUNS && !TURNS(SIDE##_DEEP) && SHARE(lines) % RUN == 0 && \
+   ((size_t)SIDE##_BASE & (RUN * sizeof(*SIDE##_BASE) - 1)) == 0)
 /* Loads RUN consecutive elements, from e on, into `v`; `expression` reads them at `from`. */
 #define LOAD_RUN(v, expression, SIDE, lines, first, count, s, e)                               \
   {                                                                                            \
@@ -151,20 +161,7 @@
     }                                                                                          \
   }
 #if UNITS
-/* A work-item stores 16 bytes to local memory at a time, from elements that are consecutive in memory too. Words are
- * composed in one register by an instruction (prmt), since compilers split shifts again and need more registers. */
-static inline uint FN(pair)(const uint low, const uint high, const int bits) {
-#if IMITATE
-  return low | high << bits;
-#else
-  uint word;
-  if (bits == 16)
-    __asm__("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(word) : "r"(low), "r"(high));
-  else
-    __asm__("prmt.b32 %0, %1, %2, 0x7740;" : "=r"(word) : "r"(low), "r"(high)); /* the fourth byte of `high` is zero */
-  return word;
-#endif
-}
+/* A work-item stores 16 bytes to local memory at a time, from elements that are consecutive in memory too. */
 #if WORD == 4
 #define LOAD_WORD(to, SIDE, lines, first, count, s, e)                 \
   {                                                                    \
@@ -287,13 +284,63 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
 
 #ifdef WANT_gemm_forward_stages
 /* ---- asynchronous copies of 16 bytes ---- While one slice is multiplied, the next COMING ones are being copied. A
- * tile keeps the operand's memory order. */
+ * tile keeps the operand's memory order, unless it has to lie along the inner axis. */
 /* Copies a slice of one operand: lines from `from` on, of which `most` exist, and `steps` of the inner axis, with zeros
  * beyond. whole: all copies are aligned to 16 bytes. */
+#if UNITS && WARPGROUP && WORD != 2
+/* Element l of each of the four words. */
+static inline uint FN(turned)(const uint *word, const int l) {
+#if WORD == 1
+  return word[l];
+#elif IMITATE
+  uint to = 0;
+  for (int i = 0; i < 4; i++) to |= (word[i] >> 8 * l & 0xff) << 8 * i;
+  return to;
+#else
+  uint low, high;
+  __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(word[0]), "r"(word[1]), "r"(0x40 + 0x11 * l));
+  __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(word[2]), "r"(word[3]), "r"(0x40 + 0x11 * l));
+  return FN(pair)(low, high, 16);
+#endif
+}
+/* Transposes as well, not asynchronously: a work-item reads a word, which has elements of WORD lines, at EACH steps.
+ * Adjacent work-items alternate between two words and four pieces of a line, so that they use different banks. */
+__attribute__((always_inline)) static inline void FN(turn)(__local RAW *to, const __global RAW *from, const int lines,
+                                                           const index_t most, const index_t steps, const index_t line,
+                                                           const index_t step, const bool whole, const int id) {
+  for (int i = id; i < lines * DEEP / (WORD * EACH); i += ITEMS) {
+    const int across = 2 * WORD, part = i / 8 % (lines / across);
+    const int n = part * across + i % 2 * WORD, k = (i / 2 % 4 + i / 8 / (lines / across) * 4) * EACH;
+    uint word[EACH];
+    UNROLL
+    for (int j = 0; j < EACH; j++) {
+      const __global RAW *source = from + n * line + (k + j) * step;
+      const index_t there = k + j < steps ? most - n : 0;
+      word[j] = 0;
+      if (whole && there >= WORD)
+        word[j] = *(const __global uint *)source;
+      else
+        for (int e = 0; e < WORD && e < there; e++) word[j] |= (uint)source[e * line] << 32 / WORD * e;
+    }
+    UNROLL
+    for (int l = 0; l < WORD; l++) {
+      __local uint4 *at = (__local uint4 *)&to[PLACE(false, lines, n + l, k)];
+      *at = (uint4)(FN(turned)(word, l), FN(turned)(word + WORD, l), FN(turned)(word + 2 * WORD, l),
+                    FN(turned)(word + 3 * WORD, l));
+    }
+  }
+}
+#endif
 __attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, const __global RAW *from, const bool deep,
                                                             const int lines, const index_t most, const index_t steps,
                                                             const index_t line, const index_t step, const bool whole,
                                                             const int id) {
+#if UNITS && WARPGROUP && WORD != 2
+  if (!deep) {
+    FN(turn)(to, from, lines, most, steps, line, step, whole, id);
+    return;
+  }
+#endif
   COPIES
   for (int turn = 0; turn < (lines * DEEP + EACH * ITEMS - 1) / (EACH * ITEMS); turn++) {
     const int i = EACH * (id + ITEMS * turn);
@@ -372,23 +419,30 @@ KERNEL(product_join)
 #endif
 
 /* ---- macros of the included files, too ---- */
-#undef ACCUMULATORS_128
-#undef ACCUMULATORS_256
-#undef ACCUMULATORS_64
+#undef ACROSS
+#undef ACROSS_0
+#undef ACROSS_1
 #undef ACROSS_AT
 #undef ADDRESS
-#undef COMING
-#undef BLOCKS_APART
+#undef ALL_SUMS
+#undef ALONG
 #undef ARGS
 #undef ARRIVED
 #undef BEGINS
+#undef BLOCKS_APART
 #undef BRING
-#undef SHARE
 #undef COL
 #undef COLUMN
+#undef COMING
 #undef COMMIT
+#undef COMMITTED
 #undef COPIES
+#undef CUTS
 #undef DEEP
+#undef DEPTH
+#undef DEPTH_1
+#undef DEPTH_2
+#undef DEPTH_4
 #undef DOWN
 #undef DOWN_AT
 #undef EACH
@@ -400,102 +454,112 @@ KERNEL(product_join)
 #undef F16
 #undef F32
 #undef F4
+#undef FACTORS
+#undef FENCE
 #undef FEWER
+#undef FIRST
+#undef FOUR_AT
 #undef FRAGMENT
 #undef FROM
-#undef LOAD_SLICE
+#undef HELD
 #undef INDEX4
 #undef INDEX4_0
 #undef INDEX4_1
-#undef HELD
+#undef INNER
+#undef IN_OUT
+#undef IN_RUNS
 #undef ITEMS
+#undef ITEM_PLACE
 #undef LATE
 #undef LDMATRIX
 #undef LEFT
-#undef LOAD_RUN
-#undef LOAD_WORD
-#undef NUMBER
-#undef NUMBER4
-#undef SCALED
-#undef FOUR_AT
-#undef PADDING
-#undef BYTE_i8
-#undef BYTE_u8
-#undef MMA
-#undef BITS_i8
-#undef BITS_u8
-#undef LEFT_TYPE
-#undef RIGHT_TYPE
-#undef IN_OUT
 #undef LEFT_BASE
 #undef LEFT_FROM
 #undef LEFT_OF
+#undef LEFT_TYPE
 #undef LINE
+#undef LOAD_ONE
+#undef LOAD_RUN
+#undef LOAD_SLICE
+#undef LOAD_WORD
 #undef MATRICES
-#undef MMA_bf16
-#undef MMA_f16
-#undef MMA_f32
 #undef MULTIPLY
+#undef MULTIPLY_ADD
+#undef NUMBER
+#undef NUMBER4
 #undef NUMBERS_128
 #undef NUMBERS_256
 #undef NUMBERS_64
 #undef NUMBER_bf16
 #undef NUMBER_f16
+#undef NUMBER_f32
+#undef NUMBER_f8e4m3
+#undef NUMBER_i8
+#undef NUMBER_u8
 #undef ON
 #undef OPEN
 #undef OPERAND
+#undef PADDING
+#undef PART
+#undef PHASE
 #undef PHASES
 #undef PLACE
-#undef ITEM_PLACE
 #undef PLACE_K
 #undef PLACE_L
 #undef PRODUCTS
+#undef PTX_SIDES
+#undef PTX_SUM
+#undef PTX_bf16
+#undef PTX_f16
+#undef PTX_f32
+#undef PTX_f8e4m3
+#undef PTX_i8
+#undef PTX_u8
 #undef PUT
 #undef RAW
+#undef RESULT
 #undef RESULTS
 #undef RESULT_COLUMN
 #undef RESULT_ROW
 #undef RIGHT
-#undef RUN
-#undef IN_RUNS
 #undef RIGHT_BASE
 #undef RIGHT_FROM
 #undef RIGHT_OF
+#undef RIGHT_TYPE
 #undef ROOM
 #undef ROW
+#undef RUN
+#undef SCALED
 #undef SEEN
-#undef STORE_SLICE
-#undef SINGLE
-#undef SINGLE_bf16
-#undef SINGLE_i8
-#undef SINGLE_u8
-#undef SINGLE_f16
-#undef SINGLE_f32
+#undef SHARE
+#undef SHORT_SUMS
 #undef SLICE
 #undef SLICES
+#undef SLICE_REGISTERS
 #undef SLICE_STEPS
+#undef SPAN
+#undef SQUARES
 #undef STAGES
 #undef STEP
 #undef STEPS
+#undef STORE_AT
+#undef STORE_SLICE
 #undef SUMS
+#undef SUMS_128
+#undef SUMS_256
+#undef SUMS_64
 #undef TABLES
 #undef TEXT
 #undef TEXT_OF
 #undef TILES
+#undef TURNS
 #undef UNROLL
-#undef SLICE_REGISTERS
-#undef LOAD_ONE
-#undef SQUARES
 #undef WARPS
-#undef WGMMA_bf16
-#undef WGMMA_f16
 #undef WHOLE
-#undef ACROSS
 #undef WORD
-#undef PART
-#undef FIRST
-#undef SPAN
-#undef PHASE
-#undef CUTS
-#undef RESULT
-#undef STORE_AT
+#undef WORD_bf16
+#undef WORD_f16
+#undef WORD_f32
+#undef WORD_f8e4m3
+#undef WORD_i8
+#undef WORD_u8

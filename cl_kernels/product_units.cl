@@ -1,43 +1,50 @@
-/* The products of NVIDIA's matrix units (product.cl): per warp, of f16, bf16, 8-bit integers and, rounded to tf32, f32;
- * with WARPGROUP per four warps, by Hopper's wgmma, of f16 and bf16.
+/* The products of NVIDIA's matrix units (product.cl): per warp, of f16, bf16, bytes, f8 and, rounded to tf32, f32; with
+ * WARPGROUP per four warps, of the same types, by Hopper's wgmma.
+ *
+ * wgmma reads only 16-bit operands that are contiguous across the inner axis. Others are transposed on the way to local
+ * memory, so that tiles always lie along it (ALONG).
+ *
+ * The units add products of f8 with about 14 bits, so these sums are short, and are added in f32 (SHORT_SUMS).
  *
  * With IMITATE the instructions are emulated in OpenCL C, with the layouts of the PTX manual, for tests on other
  * devices. */
-#define SINGLE_f32  1
-#define SINGLE_f16  0
-#define SINGLE_bf16 0
-#define SINGLE_i8   0
-#define SINGLE_u8   0
-#define SINGLE      CLADE_PASTE(SINGLE_, T)
-#if INTEGER
-#define WORD 4
-#define RAW  uchar
-#elif SINGLE
-#define WORD 1
-#define RAW  uint
+#define WORD_f32    1 /* elements in a word of four bytes */
+#define WORD_f16    2
+#define WORD_bf16   2
+#define WORD_i8     4
+#define WORD_u8     4
+#define WORD_f8e4m3 4
+#define WORD        CLADE_PASTE(WORD_, T)
+#if WORD == 4
+#define RAW uchar
+#elif WORD == 2
+#define RAW ushort
 #else
-#define WORD 2
-#define RAW  ushort
+#define RAW uint
 #endif
+#define SHORT_SUMS (WORD == 4 && !INTEGER)
 #define DEEP  (BK * WORD)
 #define EACH   (4 * WORD) /* elements in 16 bytes: in a copy, and in a line of ldmatrix */
+#define INNER  (8 * WORD) /* steps of the inner axis that an instruction multiplies */
 #define DOWN   (TM / 16)  /* a warp has DOWN x ACROSS fragments of 16 x 16 results */
 #define ACROSS (TN / 16)
 #define WARPS (BM / TM * (BN / TN))
 #define ITEMS (32 * WARPS)
 #if WARPGROUP
-/* Operands are in wgmma's layout with 128-byte swizzle: lines of 64 halves, in which the pieces of 16 bytes are
- * permuted by the line's number. If the operand is contiguous across the inner axis, each 64 of its lines form a
- * separate block. BK is 32 words, one line. */
+/* Operands are in wgmma's layout with 128-byte swizzle: lines of 128 bytes, in which the pieces of 16 bytes are
+ * permuted by the line's number. If the tile is contiguous across the inner axis, each 64 of its lines form a separate
+ * block. BK is 32 words, one line. */
+#define ALONG(deep) ((deep) || WORD != 2)
 #define PLACE(deep, lines, n, k) \
-  ((deep) ? (n) * 64 + ((k) ^ (n) % 8 * 8) : ((n) / 64 * DEEP + (k)) * 64 + ((n) % 64 ^ (k) % 8 * 8))
+  (ALONG(deep) ? (n) * DEEP + ((k) ^ (n) % 8 * EACH) : ((n) / 64 * DEEP + (k)) * 64 + ((n) % 64 ^ (k) % 8 * 8))
 #define ROOM(deep, lines) ((lines) * DEEP)
 #define BEGINS 1024
 #define COPIES UNROLL       /* a group occupies a compute unit alone, so there are enough registers */
 #define COMING (STAGES - 2) /* slices being copied; one is multiplied, and products of another may be running */
 #else
 /* Lines are padded so that the words of a fragment are in different banks, and aligned to 16 bytes. */
-#define PADDING           (INTEGER ? 16 : 8)
+#define ALONG(deep)       (deep)
+#define PADDING           (WORD == 4 ? 16 : 8)
 #define LINE(deep, lines) ((deep) ? DEEP + EACH : (lines) + PADDING)
 #define PLACE(deep, lines, n, k) (((deep) ? (n) : (k)) * LINE(deep, lines) + ((deep) ? (k) : (n)))
 #define ROOM(deep, lines) (((deep) ? (lines) : DEEP) * LINE(deep, lines))
@@ -56,8 +63,18 @@
 static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int bytes) {
   for (int i = 0; i < EACH; i++) to[i] = i * (int)sizeof(RAW) < bytes ? from[i] : (RAW)0;
 }
-#define NUMBER_f16(h)  vload_half(0, (const half *)&(h))
-#define NUMBER_bf16(h) as_float((uint)(h) << 16)
+/* The numbers that the unit multiplies: of f32 it reads the upper 19 bits. */
+#define NUMBER_f32(x)    as_float((x) & 0xffffe000u)
+#define NUMBER_f16(x)    vload_half(0, (const half *)&(x))
+#define NUMBER_bf16(x)   as_float((uint)(x) << 16)
+#define NUMBER_i8(x)     (uint)(int)(char)(x)
+#define NUMBER_u8(x)     (uint)(x)
+#define NUMBER_f8e4m3(x) clade_small(x, CLADE_FORMAT(f8e4m3))
+#if INTEGER
+#define MULTIPLY_ADD(a, b, sum) ((sum) + (a) * (b))
+#else
+#define MULTIPLY_ADD(a, b, sum) fma(a, b, sum)
+#endif
 #else
 #define BRING(s)   SLICES(s, true)
 #define COMMIT     __asm__ volatile("cp.async.commit_group;" ::: "memory");
@@ -68,41 +85,76 @@ static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int
                    "r"(bytes)
                    : "memory");
 }
+#define TEXT_OF(x)  #x
+#define TEXT(x)     TEXT_OF(x)
+#define PTX_f32     "tf32"
+#define PTX_f16     "f16"
+#define PTX_bf16    "bf16"
+#define PTX_i8      "s8"
+#define PTX_u8      "u8"
+#define PTX_f8e4m3  "e4m3"
+#define PTX_SIDES   CLADE_PASTE(PTX_, LEFT_TYPE) "." CLADE_PASTE(PTX_, RIGHT_TYPE)
+#define DEPTH_1     "k8"
+#define DEPTH_2     "k16"
+#define DEPTH_4     "k32"
+#define DEPTH       CLADE_PASTE(DEPTH_, WORD)
+#if INTEGER
+#define PTX_SUM   "s32"
+#define IN_OUT(x) "+r"(x)
+#else
+#define PTX_SUM   "f32"
+#define IN_OUT(x) "+f"(x)
+#endif
 #endif
 
+/* Composes a word of two elements by an instruction (prmt), since compilers split shifts again and need more registers. */
+static inline uint FN(pair)(const uint low, const uint high, const int bits) {
+#if IMITATE
+  return low | high << bits;
+#else
+  uint word;
+  if (bits == 16)
+    __asm__("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(word) : "r"(low), "r"(high));
+  else
+    __asm__("prmt.b32 %0, %1, %2, 0x7740;" : "=r"(word) : "r"(low), "r"(high)); /* the fourth byte of `high` is zero */
+  return word;
+#endif
+}
+
 #if WARPGROUP
-/* ---- four warps: 64 rows by all columns, 16 halves of the inner axis at a time ---- */
-/* Descriptor of an operand, in units of 16 bytes: start; distance of blocks of 64 lines (used only if the operand is
+/* ---- four warps: 64 rows by all columns, 32 bytes of the inner axis at a time ---- */
+/* Descriptor of an operand, in units of 16 bytes: start; distance of blocks of 64 lines (used only if the tile is
  * contiguous across the inner axis); distance of groups of eight lines; swizzle. */
-#define BLOCKS_APART(deep) ((deep) ? 1 : DEEP * 128 >> 4)
+#define BLOCKS_APART(deep) (ALONG(deep) ? 1 : DEEP * 128 >> 4)
 #define OPERAND(at, deep) \
   ((ulong)((at) & 0x3ffff) >> 4 | (ulong)BLOCKS_APART(deep) << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)
 /* Offset of step k of the inner axis in bytes: within a line, or whole lines. */
-#define ON(deep, k)      ((deep) ? (k) * 2 : (k) * 128)
-#define LEFT_OF(s, k)    OPERAND(ADDRESS(left, s) + (uint)(warp / 4 * 64 * DEEP * 2 + ON(LEFT_DEEP, k)), LEFT_DEEP)
+#define ON(deep, k)      (ALONG(deep) ? (k) * (int)sizeof(RAW) : (k) * 128)
+#define LEFT_OF(s, k)    OPERAND(ADDRESS(left, s) + (uint)(warp / 4 * 64 * 128 + ON(LEFT_DEEP, k)), LEFT_DEEP)
 #define RIGHT_OF(s, k)   OPERAND(ADDRESS(right, s) + (uint)ON(RIGHT_DEEP, k), RIGHT_DEEP)
 #if IMITATE
 #define ADDRESS(slices, s) (uint)((s) % STAGES * (int)sizeof((slices)[0]))
-/* The number at line n, step k of a descriptor's operand, by the PTX manual. */
-static inline float FN(number)(const __local RAW *base, const ulong operand, const bool deep, const int n, const int k) {
+/* The element at line n, step k of a descriptor's operand, by the PTX manual. */
+static inline RAW FN(element)(const __local RAW *base, const ulong operand, const bool along, const int n, const int k) {
   const uint apart = (uint)(operand >> 16 & 0x3fff) << 4, groups = (uint)(operand >> 32 & 0x3fff) << 4;
-  const uint inside = deep ? n % 8 * 128 + n / 8 * groups + k * 2
-                           : n % 64 * 2 + n / 64 * apart + k % 8 * 128 + k / 8 * groups;
+  const uint inside = along ? n % 8 * 128 + n / 8 * groups + k * (int)sizeof(RAW)
+                            : n % 64 * 2 + n / 64 * apart + k % 8 * 128 + k / 8 * groups;
   const uint at = ((uint)(operand & 0x3fff) << 4) + inside;
-  const RAW half_word = base[(at ^ (at >> 3 & 0x70)) / 2];
-  return CLADE_PASTE(NUMBER_, T)(half_word);
+  return base[(at ^ (at >> 3 & 0x70)) / sizeof(RAW)];
 }
 /* Computes only results that exist, since simulators are slow. Half of the work-items multiply a slice as late as
  * possible, so that tests detect slices that are overwritten too early. */
-#define SLICE(s)                                                                                                       \
-  for (int j = 0; j < TN / 8; j++)                                                                                     \
-    for (int c = 0; c < 4; c++)                                                                                        \
-      if (row0 + RESULT_ROW(0, c) < rows && column0 + RESULT_COLUMN(j, c) < columns)                                   \
-        for (int k = 0; k < DEEP; k += 16)                                                                             \
-          for (int e = 0; e < 16; e++)                                                                                 \
-            sum[0][j][c] = fma(FN(number)(left[0], LEFT_OF(s, k), LEFT_DEEP, warp % 4 * 16 + lane / 4 + c / 2 * 8, e), \
-                               FN(number)(right[0], RIGHT_OF(s, k), RIGHT_DEEP, j * 8 + lane % 4 * 2 + c % 2, e),      \
-                               sum[0][j][c]);
+#define SLICE(s)                                                                                                        \
+  for (int j = 0; j < TN / 8; j++)                                                                                      \
+    for (int c = 0; c < 4; c++)                                                                                         \
+      if (row0 + RESULT_ROW(0, c) < rows && column0 + RESULT_COLUMN(j, c) < columns)                                    \
+        for (int k = 0; k < DEEP; k += INNER)                                                                           \
+          for (int e = 0; e < INNER; e++) {                                                                             \
+            const RAW a_e = FN(element)(left[0], LEFT_OF(s, k), ALONG(LEFT_DEEP), warp % 4 * 16 + lane / 4 + c / 2 * 8, e); \
+            const RAW b_e = FN(element)(right[0], RIGHT_OF(s, k), ALONG(RIGHT_DEEP), j * 8 + lane % 4 * 2 + c % 2, e);  \
+            sum[0][j][c] = MULTIPLY_ADD(CLADE_PASTE(NUMBER_, LEFT_TYPE)(a_e), CLADE_PASTE(NUMBER_, RIGHT_TYPE)(b_e),    \
+                                        sum[0][j][c]);                                                                  \
+          }
 #define HELD         int issued = 0, ended = 0;
 #define PRODUCTS(s)  { if (id % 2) SLICE(s) issued++; }
 #define ENDED(n)     for (; ended + (n) < issued; ended++) if (id % 2 == 0) SLICE(ended)
@@ -113,38 +165,68 @@ static inline float FN(number)(const __local RAW *base, const ulong operand, con
 /* The OpenCL compiler does not know these instructions, so they are emitted as comments; src/cl/late.c removes the mark
  * in the compiled text. */
 #define LATE(instruction) "//!90a " instruction
-#define WGMMA_f16         "f32.f16.f16"
-#define WGMMA_bf16        "f32.bf16.bf16"
 #define NUMBERS_64                                                                                              \
   "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
-  "%29,%30,%31}, %32, %33, 1, 1, 1, %34, %35;"
+  "%29,%30,%31}, %32, %33"
 #define NUMBERS_128                                                                                             \
   "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
   "%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,"    \
-  "%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, 1, 1, 1, %66, %67;"
+  "%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65"
 #define NUMBERS_256                                                                                             \
   "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
   "%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,"    \
   "%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,"    \
   "%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,"  \
   "%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,"   \
-  "%127}, %128, %129, 1, 1, 1, %130, %131;"
-#define F4(i)              "+f"(sum[0][(i) / 4][0]), "+f"(sum[0][(i) / 4][1]), "+f"(sum[0][(i) / 4][2]), "+f"(sum[0][(i) / 4][3])
-#define F16(i)             F4(i), F4(i + 4), F4(i + 8), F4(i + 12)
-#define F32(i)             F16(i), F16(i + 16)
-#define ACCUMULATORS_64    F32(0)
-#define ACCUMULATORS_128   F32(0), F32(32)
-#define ACCUMULATORS_256   F32(0), F32(32), F32(64), F32(96)
-#define TEXT_OF(x)         #x
-#define TEXT(x)            TEXT_OF(x)
-#define PRODUCTS(s)                                                                                                                 \
-  __asm__ volatile(LATE("wgmma.fence.sync.aligned;") ::: "memory");                                                                 \
-  UNROLL                                                                                                                            \
-  for (int k = 0; k < DEEP; k += 16)                                                                                                \
-    __asm__ volatile(LATE("wgmma.mma_async.sync.aligned.m64n" TEXT(TN) "k16.") CLADE_PASTE(WGMMA_, T) " " CLADE_PASTE(NUMBERS_, TN) \
-                     : CLADE_PASTE(ACCUMULATORS_, TN)                                                                               \
-                     : "l"(LEFT_OF(s, k)), "l"(RIGHT_OF(s, k)), "n"(!LEFT_DEEP), "n"(!RIGHT_DEEP));                                 \
-  __asm__ volatile(LATE("wgmma.commit_group.sync.aligned;") ::: "memory");
+  "%127}, %128, %129"
+#define F4(to, i)          IN_OUT(to[0][(i) / 4][0]), IN_OUT(to[0][(i) / 4][1]), IN_OUT(to[0][(i) / 4][2]), IN_OUT(to[0][(i) / 4][3])
+#define F16(to, i)         F4(to, i), F4(to, i + 4), F4(to, i + 8), F4(to, i + 12)
+#define F32(to, i)         F16(to, i), F16(to, i + 16)
+#define SUMS_64(to)        F32(to, 0)
+#define SUMS_128(to)       F32(to, 0), F32(to, 32)
+#define SUMS_256(to)       F32(to, 0), F32(to, 32), F32(to, 64), F32(to, 96)
+#define ALL_SUMS(to)       CLADE_PASTE(SUMS_, TN)(to)
+/* Factors of the operands, 1 or -1, and for 16-bit types whether they lie across. */
+#define ACROSS_0 "1"
+#define ACROSS_1 "0"
+#if INTEGER
+#define FACTORS ""
+#elif WORD == 2
+#define FACTORS ", 1, 1, " CLADE_PASTE(ACROSS_, LEFT_DEEP) ", " CLADE_PASTE(ACROSS_, RIGHT_DEEP)
+#else
+#define FACTORS ", 1, 1"
+#endif
+/* keeps: "1": adds to the sums; "0": replaces them. */
+#define MULTIPLY(to, s, k, keeps)                                                                                          \
+  __asm__ volatile(LATE("wgmma.mma_async.sync.aligned.m64n" TEXT(TN) DEPTH "." PTX_SUM "." PTX_SIDES " ")                      \
+                       CLADE_PASTE(NUMBERS_, TN) ", " keeps FACTORS ";"                                                    \
+                   : ALL_SUMS(to)                                                                                          \
+                   : "l"(LEFT_OF(s, k)), "l"(RIGHT_OF(s, k)));
+#define FENCE     __asm__ volatile(LATE("wgmma.fence.sync.aligned;") ::: "memory");
+#define COMMITTED __asm__ volatile(LATE("wgmma.commit_group.sync.aligned;") ::: "memory");
+#if SHORT_SUMS
+/* The wait names the sums, so that the compiler does not read them before it. */
+#define PRODUCTS(s)                                                                               \
+  {                                                                                               \
+    float part[DOWN][2 * ACROSS][4];                                                              \
+    UNROLL                                                                                        \
+    for (int i = 0; i < 8 * ACROSS; i++) part[0][i / 4][i % 4] = 0;                               \
+    FENCE                                                                                         \
+    MULTIPLY(part, s, 0, "0")                                                                     \
+    UNROLL                                                                                        \
+    for (int k = INNER; k < DEEP; k += INNER) MULTIPLY(part, s, k, "1")                           \
+    COMMITTED                                                                                     \
+    __asm__ volatile(LATE("wgmma.wait_group.sync.aligned 0;") : ALL_SUMS(part) : : "memory");     \
+    UNROLL                                                                                        \
+    for (int i = 0; i < 8 * ACROSS; i++) sum[0][i / 4][i % 4] += part[0][i / 4][i % 4];           \
+  }
+#else
+#define PRODUCTS(s) \
+  FENCE             \
+  UNROLL            \
+  for (int k = 0; k < DEEP; k += INNER) MULTIPLY(sum, s, k, "1") \
+  COMMITTED
+#endif
 #define ENDED(n) __asm__ volatile(LATE("wgmma.wait_group.sync.aligned %0;") ::"n"(n) : "memory");
 #define HELD
 #endif
@@ -154,21 +236,12 @@ static inline float FN(number)(const __local RAW *base, const ulong operand, con
 #define HELD __local uint held[WARPS][DOWN + ACROSS][32][4];
 #define SEEN
 static inline uint FN(narrow)(const uint word) { return (word + 0x1000u) & 0xffffe000u; }
-#define BYTE_i8(x) (uint)(int)(char)(x)
-#define BYTE_u8(x) (uint)(uchar)(x)
 static inline NUMBER FN(dot)(NUMBER sum, const uint a, const uint b) {
-#if INTEGER
-  for (int i = 0; i < 4; i++) sum += CLADE_PASTE(BYTE_, LEFT_TYPE)(a >> 8 * i) * CLADE_PASTE(BYTE_, RIGHT_TYPE)(b >> 8 * i);
-  return sum;
-#elif SINGLE
-  return fma(as_float(a), as_float(b), sum);
-#else
-  for (int i = 0; i < 2; i++) {
-    const ushort x = (ushort)(a >> 16 * i), y = (ushort)(b >> 16 * i);
-    sum = fma(CLADE_PASTE(NUMBER_, T)(x), CLADE_PASTE(NUMBER_, T)(y), sum);
+  for (int i = 0; i < WORD; i++) {
+    const RAW x = (RAW)(a >> 32 / WORD * i), y = (RAW)(b >> 32 / WORD * i);
+    sum = MULTIPLY_ADD(CLADE_PASTE(NUMBER_, LEFT_TYPE)(x), CLADE_PASTE(NUMBER_, RIGHT_TYPE)(y), sum);
   }
   return sum;
-#endif
 }
 /* Both operands have the same distribution over lanes: lane 4 i + w holds words w and w + 4 of lines i and i + 8. Of
  * the results, lane 4 i + j holds rows i and i + 8, and columns 2 j and 2 j + 1. */
@@ -196,22 +269,19 @@ static inline uint FN(narrow)(const uint word) {
   __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(as_float(word)));
   return to;
 }
-#define MMA_f32  "m16n8k8.row.col.f32.tf32.tf32.f32"
-#define MMA_f16  "m16n8k16.row.col.f32.f16.f16.f32"
-#define MMA_bf16 "m16n8k16.row.col.f32.bf16.bf16.f32"
-#define BITS_i8  "s8"
-#define BITS_u8  "u8"
-#if INTEGER
-#define IN_OUT(x) "+r"(x)
-#define MMA       "m16n8k32.row.col.s32." CLADE_PASTE(BITS_, LEFT_TYPE) "." CLADE_PASTE(BITS_, RIGHT_TYPE) ".s32"
-#else
-#define IN_OUT(x) "+f"(x)
-#define MMA       CLADE_PASTE(MMA_, T)
-#endif
 static inline void FN(multiply)(NUMBER *sum, const uint *a, const uint low, const uint high) {
-  __asm__ volatile("mma.sync.aligned." MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : IN_OUT(sum[0]), IN_OUT(sum[1]), IN_OUT(sum[2]), IN_OUT(sum[3])
+#if SHORT_SUMS
+  float to[4] = {0, 0, 0, 0};
+#else
+  NUMBER *to = sum;
+#endif
+  __asm__ volatile("mma.sync.aligned.m16n8" DEPTH ".row.col." PTX_SUM "." PTX_SIDES "." PTX_SUM
+                   " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                   : IN_OUT(to[0]), IN_OUT(to[1]), IN_OUT(to[2]), IN_OUT(to[3])
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high));
+#if SHORT_SUMS
+  for (int i = 0; i < 4; i++) sum[i] += to[i];
+#endif
 }
 #define MULTIPLY(sum, i, j, half_at) FN(multiply)(sum, left_words[i], right_words[j][half_at], right_words[j][half_at + 2])
 #define EXCHANGE
@@ -253,7 +323,7 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
       LDMATRIX(".trans");
 #endif
   }
-#if SINGLE
+#if WORD == 1
   UNROLL
   for (int r = 0; r < 4; r++) word[r] = FN(narrow)(word[r]);
 #endif
@@ -261,7 +331,7 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
 
 #define PRODUCTS(s)                                                                                              \
   UNROLL                                                                                                         \
-  for (int k = 0; k < DEEP; k += 8 * WORD) {                                                                     \
+  for (int k = 0; k < DEEP; k += INNER) {                                                                        \
     uint left_words[DOWN][4], right_words[ACROSS][4];                                                            \
     UNROLL                                                                                                       \
     for (int i = 0; i < DOWN; i++)                                                                               \

@@ -22,8 +22,10 @@ typedef enum clade_unit {
   CLADE_UNIT_AVX512_BF16, /* dot products of two bf16 */
   CLADE_UNIT_AMX_INT8,    /* tiles of bytes */
   CLADE_UNIT_AMX_BF16,    /* tiles of bf16 */
-  CLADE_UNIT_PTX,         /* tiles of f16, bf16 and tf32: NVIDIA GPUs, compute capability 8.0 or higher */
-  CLADE_UNIT_WGMMA,       /* larger tiles of f16 and bf16 in local memory: compute capability 9.0 only */
+  CLADE_UNIT_PTX,         /* tiles of f16, bf16, tf32 and bytes: NVIDIA GPUs, compute capability 8.0 or higher */
+  CLADE_UNIT_WGMMA,       /* larger tiles of f16, bf16 and tf32 in local memory: compute capability 9.0 only */
+  CLADE_UNIT_PTX_F8,      /* tiles of f8: NVIDIA GPUs, compute capability 8.9 or higher */
+  CLADE_UNIT_WGMMA_BYTES, /* larger tiles of bytes and f8 in local memory: compute capability 9.0 only */
   CLADE_UNITS             /* number of units */
 } clade_unit;
 enum { CLADE_MAX_UNITS = 8 }; /* units that clade_device_info has room for */

@@ -96,15 +96,18 @@ static bool amx_bf16(const clade__facts *facts, char *why, size_t bytes) {
 }
 
 /* ---- detection on the device ---- */
-static bool ptx(const clade__facts *facts, char *why, size_t bytes) {
-  enum { LEAST = 80 }; /* mma of bf16 and tf32, cp.async */
-  if (!facts->info.compute_capability)
+static bool capable(const clade__facts *facts, uint32_t least, char *why, size_t bytes) {
+  const uint32_t capability = facts->info.compute_capability;
+  if (!capability)
     snprintf(why, bytes, "the device tells no compute capability");
-  else if (facts->info.compute_capability < LEAST)
-    snprintf(why, bytes, "the device's compute capability is %u.%u; 8.0 is needed", facts->info.compute_capability / 10,
-             facts->info.compute_capability % 10);
-  return facts->info.compute_capability >= LEAST;
+  else if (capability < least)
+    snprintf(why, bytes, "the device's compute capability is %u.%u; %u.%u is needed", capability / 10, capability % 10,
+             least / 10, least % 10);
+  return capability >= least;
 }
+/* mma of bf16 and tf32, cp.async */
+static bool ptx(const clade__facts *facts, char *why, size_t bytes) { return capable(facts, 80, why, bytes); }
+static bool ptx_f8(const clade__facts *facts, char *why, size_t bytes) { return capable(facts, 89, why, bytes); }
 
 /* Hopper only: later architectures lack wgmma. */
 static bool wgmma(const clade__facts *facts, char *why, size_t bytes) {
@@ -272,12 +275,43 @@ static void want_ptx(const uint32_t *in, uint32_t *out) {
     }
 }
 
+/* f8, the whole numbers from -3 to 3 as e4m3: 16 x 16 results from 16 rows of 32 bytes, and as many columns. Sums stay
+ * below 2^11, since the units may add with fourteen bits. */
+#define F8_CODE "(((0x44403800u >> ((x) & 3) * 8) & 0xffu) | ((x) & 4u) << 5)"
+static float f8_number(uint32_t byte) { return (float)(byte & 3u) * (byte & 4u ? -1.0f : 1.0f); }
+static const char warp_f8_probe[] =
+    "#define CODE(x) " F8_CODE "\n"
+    "uint codes(uint x) { return CODE(x) | CODE(x >> 8) << 8 | CODE(x >> 16) << 16 | CODE(x >> 24) << 24; }\n"
+    "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"
+    "  const int lane = (int)get_local_id(0);\n"
+    "  for (int n = 0; n < 2; n++) {\n"
+    "    uint a[4], b[2];\n"
+    "    float c[4] = {0, 0, 0, 0};\n"
+    "    for (int r = 0; r < 4; r++) a[r] = codes(in[(lane / 4 + r % 2 * 8) * 8 + lane % 4 + r / 2 * 4]);\n"
+    "    for (int r = 0; r < 2; r++) b[r] = codes(in[128 + (n * 8 + lane / 4) * 8 + lane % 4 + r * 4]);\n"
+    "    __asm__ volatile(\"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 \"\n"
+    "                     \"{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n"
+    "                     : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
+    "                     : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n"
+    "    for (int i = 0; i < 4; i++)\n"
+    "      out[(lane / 4 + i / 2 * 8) * 16 + n * 8 + lane % 4 * 2 + i % 2] = as_uint(c[i] + 0.0f);\n"
+    "  }\n"
+    "}\n";
+static void want_ptx_f8(const uint32_t *in, uint32_t *out) {
+  const uint8_t *bytes = (const uint8_t *)in;
+  for (int i = 0; i < 256; i++) {
+    float sum = 0;
+    for (int k = 0; k < 32; k++) sum += f8_number(bytes[i / 16 * 32 + k]) * f8_number(bytes[512 + i % 16 * 32 + k]);
+    memcpy(&out[i], &sum, sizeof sum);
+  }
+}
+
 /* ---- warpgroups ---- */
-/* 64 x 128 results with K = 64. Operands repeat the halves of `in`, each time shifted by 17; the right operand
- * starts at element 500. Turns: bf16 with both operands K-major; bf16 with both transposed; left transposed, right
- * K-major; f16 K-major. Each work-item has 64 results and writes two sums of 32 of them with weights 1 to 4. */
-enum { WARPGROUP = 128, GROUP_TURNS = 4, GROUP_STEPS = 64 };
-#define GROUP_F4(i)   "\"+f\"(d[" #i "]), \"+f\"(d[" #i " + 1]), \"+f\"(d[" #i " + 2]), \"+f\"(d[" #i " + 3])"
+/* 64 x 128 results with lines of 128 bytes. Operands repeat the elements of `in`, each time shifted by 17; the right
+ * operand starts at element 500. Each work-item has 64 results; for each turn it writes their sum with weights 1 to 4.
+ */
+enum { WARPGROUP = 128 };
+#define GROUP_F4(i)   "\"+\" l(d[" #i "]), \"+\" l(d[" #i " + 1]), \"+\" l(d[" #i " + 2]), \"+\" l(d[" #i " + 3])"
 #define GROUP_F16(i)  GROUP_F4(i) ", " GROUP_F4(i + 4) ", " GROUP_F4(i + 8) ", " GROUP_F4(i + 12)
 #define GROUP_RESULTS GROUP_F16(0) ", " GROUP_F16(16) ", " GROUP_F16(32) ", " GROUP_F16(48)
 #define GROUP_NUMBERS                                                              \
@@ -285,72 +319,105 @@ enum { WARPGROUP = 128, GROUP_TURNS = 4, GROUP_STEPS = 64 };
   "%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,"   \
   "%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,"   \
   "%60,%61,%62,%63"
-static const char warpgroup_probe[] =
-    "#define LATE(text) __asm__ volatile(\"//!90a \" text ::: \"memory\")\n"
-    "#define MULTIPLY(type, across_a, across_b) \\\n"
-    "  __asm__ volatile(\"//!90a wgmma.mma_async.sync.aligned.m64n128k16.f32.\" type \" \" \\\n"
-    "                   \"{" GROUP_NUMBERS "}, %64, %65, 1, 1, 1, \" across_a \", \" across_b \";\" \\\n"
-    "                   : " GROUP_RESULTS " : \"l\"(a), \"l\"(b))\n"
-    "#define OPERAND(tile, across, k) \\\n"
-    "  (((ulong)((uint)(size_t)(tile) + ((across) ? (k) * 128 : (k) * 2)) & 0x3ffff) >> 4 | \\\n"
-    "   (ulong)((across) ? 8192 >> 4 : 1) << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)\n"
-    "void bring(__local ushort *tile, int lines, bool across, int from, __global const ushort *in, int id) {\n"
-    "  for (int i = id; i < lines * 64; i += 128) {\n"
-    "    const int n = i / 64, k = i % 64;\n"
-    "    const int at = across ? (n / 64 * 64 + k) * 64 + (n % 64 ^ k % 8 * 8) : n * 64 + (k ^ n % 8 * 8);\n"
-    "    tile[at] = in[(i + i / 2048 * 17 + from) % 2048];\n"
-    "  }\n"
-    "}\n"
-    "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"
-    "  __local ushort left[64 * 64] __attribute__((aligned(1024)));\n"
-    "  __local ushort right[128 * 64] __attribute__((aligned(1024)));\n"
-    "  const int id = (int)get_local_id(0);\n"
-    "  for (int turn = 0; turn < 4; turn++) {\n"
-    "    const bool left_across = turn == 1 || turn == 2, right_across = turn == 1;\n"
-    "    float d[64];\n"
-    "    for (int i = 0; i < 64; i++) d[i] = 0.0f;\n"
-    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
-    "    bring(left, 64, left_across, 0, (__global const ushort *)in, id);\n"
-    "    bring(right, 128, right_across, 500, (__global const ushort *)in, id);\n"
-    "    __asm__ volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n"
-    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
-    "    LATE(\"wgmma.fence.sync.aligned;\");\n"
-    "    for (int k = 0; k < 64; k += 16) {\n"
-    "      const ulong a = OPERAND(left, left_across, k), b = OPERAND(right, right_across, k);\n"
-    "      if (turn == 0) MULTIPLY(\"bf16.bf16\", \"0\", \"0\");\n"
-    "      else if (turn == 1) MULTIPLY(\"bf16.bf16\", \"1\", \"1\");\n"
-    "      else if (turn == 2) MULTIPLY(\"bf16.bf16\", \"1\", \"0\");\n"
-    "      else MULTIPLY(\"f16.f16\", \"0\", \"0\");\n"
-    "      LATE(\"wgmma.commit_group.sync.aligned;\");\n"
-    "      LATE(\"wgmma.wait_group.sync.aligned 0;\");\n"
-    "    }\n"
-    "    for (int h = 0; h < 2; h++) {\n"
-    "      float sum = 0.0f;\n"
-    "      for (int i = 0; i < 32; i++) sum += d[h * 32 + i] * (float)(i % 4 + 1);\n"
-    "      out[turn * 256 + id * 2 + h] = as_uint(sum);\n"
-    "    }\n"
-    "  }\n"
-    "}\n";
+/* TURN: writes the results of one pair of types. l: letter of an accumulator's register; CODE: an element of `in` as
+ * one of the operand. */
+#define GROUP_PROBE(turns)                                                                                      \
+  "#define LATE(text) __asm__ volatile(\"//!90a \" text ::: \"memory\")\n"                                      \
+  "#define OPERAND(tile, across, k, RAW) \\\n"                                                                  \
+  "  (((ulong)((uint)(size_t)(tile) + (uint)((across) ? (k) * 128 : (k) * sizeof(RAW))) & 0x3ffff) >> 4 | \\\n" \
+  "   (ulong)((across) ? 8192 >> 4 : 1) << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)\n"                   \
+  "#define BRING(RAW, tile, lines, across, from, CODE) \\\n"                                                    \
+  "  for (int i = id; i < (lines) * LINE(RAW); i += 128) { \\\n"                                                \
+  "    const int n = i / LINE(RAW), k = i % LINE(RAW), of = (i + i / (32 * LINE(RAW)) * 17 + from) % (32 * "    \
+  "LINE(RAW)); \\\n"                                                                                            \
+  "    const int at = (across) ? (n / 64 * 64 + k) * 64 + (n % 64 ^ k % 8 * 8) : n * LINE(RAW) + (k ^ n % 8 * " \
+  "(LINE(RAW) / 8)); \\\n"                                                                                      \
+  "    ((__local RAW *)(tile))[at] = (RAW)CODE(((__global const RAW *)in)[of]); \\\n"                           \
+  "  }\n"                                                                                                       \
+  "#define LINE(RAW) (128 / (int)sizeof(RAW))\n"                                                                \
+  "#define SAME(x) (x)\n"                                                                                       \
+  "#define UPPER(x) ((x) & 0xffff0000u)\n"                                                                      \
+  "#define CODE(x) " F8_CODE "\n"                                                                               \
+  "#define TURN(RAW, NUMBER, l, depth, text, tail, left_across, right_across, CODE) { \\\n"                     \
+  "    NUMBER d[64], sum = 0; \\\n"                                                                             \
+  "    for (int i = 0; i < 64; i++) d[i] = 0; \\\n"                                                             \
+  "    barrier(CLK_LOCAL_MEM_FENCE); \\\n"                                                                      \
+  "    BRING(RAW, left, 64, left_across, 0, CODE) \\\n"                                                         \
+  "    BRING(RAW, right, 128, right_across, 500, CODE) \\\n"                                                    \
+  "    __asm__ volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); \\\n"                               \
+  "    barrier(CLK_LOCAL_MEM_FENCE); \\\n"                                                                      \
+  "    LATE(\"wgmma.fence.sync.aligned;\"); \\\n"                                                               \
+  "    for (int k = 0; k < LINE(RAW); k += depth) { \\\n"                                                       \
+  "      const ulong a = OPERAND(left, left_across, k, RAW), b = OPERAND(right, right_across, k, "              \
+  "(int)sizeof(RAW)); \\\n"                                                                                     \
+  "      __asm__ volatile(\"//!90a wgmma.mma_async.sync.aligned.m64n128k\" #depth \".\" text \" \" \\\n"        \
+  "                       \"{" GROUP_NUMBERS "}, %64, %65, 1\" tail \";\" \\\n"                                 \
+  "                       : " GROUP_RESULTS " : \"l\"(a), \"l\"(b)); \\\n"                                      \
+  "      LATE(\"wgmma.commit_group.sync.aligned;\"); \\\n"                                                      \
+  "      LATE(\"wgmma.wait_group.sync.aligned 0;\"); \\\n"                                                      \
+  "    } \\\n"                                                                                                  \
+  "    for (int i = 0; i < 64; i++) sum += d[i] * (NUMBER)(i % 4 + 1); \\\n"                                    \
+  "    *out = as_uint(sum); \\\n"                                                                               \
+  "    out += 128; \\\n"                                                                                        \
+  "  }\n"                                                                                                       \
+  "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"                                   \
+  "  __local uint left[64 * 32] __attribute__((aligned(1024)));\n"                                              \
+  "  __local uint right[128 * 32] __attribute__((aligned(1024)));\n"                                            \
+  "  const int id = (int)get_local_id(0);\n"                                                                    \
+  "  out += id;\n" turns "}\n"
 
-static float number_of(const uint32_t *in, int i, int from, bool f16) {
-  const int number = (i + i / 2048 * 17 + from) % 2048;
-  return f16 ? f16_of(in[number / 2], number % 2) : half_of(in[number / 2], number % 2);
-}
-static void want_wgmma(const uint32_t *in, uint32_t *out) {
-  for (int turn = 0; turn < GROUP_TURNS; turn++)
-    for (int i = 0; i < WARPGROUP * 2; i++, out++) {
-      const int id = i / 2;
-      float total = 0;
-      for (int at = 0; at < 32; at++) {
-        const int d = i % 2 * 32 + at, row = id / 32 * 16 + id % 32 / 4 + d % 4 / 2 * 8;
-        const int column = d / 4 * 8 + id % 4 * 2 + d % 2;
-        float sum = 0;
-        for (int k = 0; k < GROUP_STEPS; k++)
-          sum += number_of(in, row * 64 + k, 0, turn == 3) * number_of(in, column * 64 + k, 500, turn == 3);
-        total += sum * (float)(at % 4 + 1);
+/* bf16 with both operands K-major; with both transposed; left transposed, right K-major; f16 and tf32, K-major. */
+static const char halves_probe[] =
+    GROUP_PROBE("  TURN(ushort, float, \"f\", 16, \"f32.bf16.bf16\", \", 1, 1, 0, 0\", 0, 0, SAME)\n"
+                "  TURN(ushort, float, \"f\", 16, \"f32.bf16.bf16\", \", 1, 1, 1, 1\", 1, 1, SAME)\n"
+                "  TURN(ushort, float, \"f\", 16, \"f32.bf16.bf16\", \", 1, 1, 1, 0\", 1, 0, SAME)\n"
+                "  TURN(ushort, float, \"f\", 16, \"f32.f16.f16\", \", 1, 1, 0, 0\", 0, 0, SAME)\n"
+                "  TURN(uint, float, \"f\", 8, \"f32.tf32.tf32\", \", 1, 1\", 0, 0, UPPER)\n");
+static const char bytes_probe[] =
+    GROUP_PROBE("  TURN(uchar, int, \"r\", 32, \"s32.s8.s8\", \"\", 0, 0, SAME)\n"
+                "  TURN(uchar, int, \"r\", 32, \"s32.u8.s8\", \"\", 0, 0, SAME)\n"
+                "  TURN(uchar, int, \"r\", 32, \"s32.s8.u8\", \"\", 0, 0, SAME)\n"
+                "  TURN(uchar, float, \"f\", 32, \"f32.e4m3.e4m3\", \", 1, 1\", 0, 0, CODE)\n");
+
+typedef double number_fn(const uint32_t *in, int i);
+static double bf16_at(const uint32_t *in, int i) { return (double)half_of(in[i / 2], i % 2); }
+static double f16_at(const uint32_t *in, int i) { return (double)f16_of(in[i / 2], i % 2); }
+static double tf32_at(const uint32_t *in, int i) { return (double)half_of(in[i], 1); }
+static double s8_at(const uint32_t *in, int i) { return byte_of(in[i / 4], i % 4, true); }
+static double u8_at(const uint32_t *in, int i) { return byte_of(in[i / 4], i % 4, false); }
+static double f8_at(const uint32_t *in, int i) { return (double)f8_number(in[i / 4] >> 8 * (i % 4)); }
+
+static uint32_t *want_group(const uint32_t *in, uint32_t *out, number_fn *left, number_fn *right, int size) {
+  const int line = 128 / size, all = 32 * line;
+  for (int id = 0; id < WARPGROUP; id++, out++) {
+    double total = 0;
+    for (int d = 0; d < 64; d++) {
+      const int row = id / 32 * 16 + id % 32 / 4 + d % 4 / 2 * 8, column = d / 4 * 8 + id % 4 * 2 + d % 2;
+      for (int k = 0; k < line; k++) {
+        const int i = row * line + k, j = column * line + k;
+        total += left(in, (i + i / all * 17) % all) * right(in, (j + j / all * 17 + 500) % all) * (d % 4 + 1);
       }
-      memcpy(out, &total, sizeof total);
     }
+    const int32_t whole = (int32_t)total;
+    const float real = (float)total;
+    if (left == s8_at || left == u8_at)
+      memcpy(out, &whole, sizeof whole);
+    else
+      memcpy(out, &real, sizeof real);
+  }
+  return out;
+}
+enum { HALF_TURNS = 5, BYTE_TURNS = 4 };
+static void want_wgmma(const uint32_t *in, uint32_t *out) {
+  for (int turn = 0; turn < 3; turn++) out = want_group(in, out, bf16_at, bf16_at, 2);
+  out = want_group(in, out, f16_at, f16_at, 2);
+  want_group(in, out, tf32_at, tf32_at, 4);
+}
+static void want_wgmma_bytes(const uint32_t *in, uint32_t *out) {
+  out = want_group(in, out, s8_at, s8_at, 1);
+  out = want_group(in, out, u8_at, s8_at, 1);
+  out = want_group(in, out, s8_at, u8_at, 1);
+  want_group(in, out, f8_at, f8_at, 1);
 }
 
 /* ---- waiting instructions of persistent kernels ---- */
@@ -402,6 +469,9 @@ const clade__unit_row clade__unit_rows[CLADE_UNITS] = {
     [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, amx_bf16, permit_amx, 0, 1, true, 512,
                              TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO), want_amx_bf16},
     [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, ptx, NULL, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
-    [CLADE_UNIT_WGMMA] = {"wgmma", CLADE_GPU, wgmma, NULL, 0, WARPGROUP, true, GROUP_TURNS * 256, warpgroup_probe,
+    [CLADE_UNIT_WGMMA] = {"wgmma", CLADE_GPU, wgmma, NULL, 0, WARPGROUP, true, HALF_TURNS *WARPGROUP, halves_probe,
                           want_wgmma},
+    [CLADE_UNIT_PTX_F8] = {"ptx_f8", CLADE_GPU, ptx_f8, NULL, 0, WARP, false, 256, warp_f8_probe, want_ptx_f8},
+    [CLADE_UNIT_WGMMA_BYTES] = {"wgmma_bytes", CLADE_GPU, wgmma, NULL, 0, WARPGROUP, false, BYTE_TURNS *WARPGROUP,
+                                bytes_probe, want_wgmma_bytes},
 };

@@ -44,12 +44,19 @@ const clade__tiles clade__tiles_warpgroup_gather = {
     .defaults = 2,    .least = 1,        TILES(warpgroup_gather)};
 
 static bool has_unit(const clade__tiles *t) { return t->unit != CLADE_UNITS; }
+/* The unit for the node's type: of 8-bit types, some have one of their own. */
+static const clade_unit_info *unit_of(const clade_query *q, const clade__tiles *t) {
+  const clade_dtype dtype = q->node->in[0].dtype;
+  const bool f8 = dtype == CLADE_F8E4M3, bytes = f8 || dtype == CLADE_I8 || dtype == CLADE_U8;
+  const clade_unit own = t->warpgroup ? CLADE_UNIT_WGMMA_BYTES : CLADE_UNIT_PTX_F8;
+  return &q->device->unit[(t->warpgroup ? bytes : f8) ? own : t->unit];
+}
 static bool imitated(const clade_query *q, const clade__tiles *t) {
-  return has_unit(t) && q->device->unit[t->unit].reason != NULL; /* used, but emulated in software */
+  return has_unit(t) && unit_of(q, t)->reason != NULL; /* used, but emulated in software */
 }
 
 static bool ask(const clade_query *q, clade_unit unit) {
-  return q->device->unit[unit].name && clade__is_computed(q->node->in[0].dtype);
+  return q->device->unit[unit].name && clade__dtype_row(q->node->in[0].dtype)->product != CLADE_DTYPE_NONE;
 }
 bool clade__product_warps(const clade_query *q) { return ask(q, CLADE_UNIT_PTX); }
 bool clade__product_warpgroups(const clade_query *q) { return ask(q, CLADE_UNIT_WGMMA); }
@@ -60,16 +67,13 @@ static int64_t items_of(const clade__tiles *t, const int32_t *config) {
 }
 
 /* Elements in a 32-bit word of a matrix unit. */
-static int64_t in_word(const clade_query *q) {
-  const clade_dtype dtype = q->node->in[0].dtype;
-  return clade__is_integer(dtype) ? 4 : dtype == CLADE_F32 ? 1 : 2;
-}
+static int64_t in_word(const clade_query *q) { return 32 / clade__dtype_row(q->node->in[0].dtype)->bits; }
 
 /* Words of an operand's slice in local memory, including the padding between its lines. */
 static int64_t words_of(const clade_query *q, const clade__tiles *t, int32_t lines, int32_t depth) {
   if (!has_unit(t)) return (int64_t)depth * (lines + 4);
   if (t->warpgroup) return (int64_t)lines * depth;
-  const int64_t padding = clade__is_integer(q->node->in[0].dtype) ? 16 : 8;
+  const int64_t padding = in_word(q) == 4 ? 16 : 8;
   return CLADE_MAX((int64_t)lines * (depth + 4), depth * (lines + padding)); /* along the inner axis, or across */
 }
 
@@ -85,6 +89,8 @@ static uint64_t local_of(const clade_query *q, const clade__tiles *t, const int3
 static const char *too_large(const clade_query *q, const clade__tiles *t, const int32_t *config) {
   if (t->tables && has_unit(t) && clade__is_integer(q->node->in[0].dtype) && config[BM] * config[BN] > 128 * 64)
     return "bytes that are gathered one by one take more registers than a tile of that size leaves";
+  if (t->warpgroup && q->node->in[0].dtype == CLADE_F8E4M3 && config[TN] > 128)
+    return "sums of f8 in two steps take more registers than a tile of that size leaves";
   if ((uint64_t)items_of(t, config) > CLADE_MIN(q->device->max_group, q->device->max_item[0]))
     return "the device's groups have fewer work-items than a tile needs";
   return local_of(q, t, config) > clade__local_most(q->device) ? "the device has less local memory than a tile needs"
@@ -159,13 +165,14 @@ bool clade__tiles_configs(const clade__tiles *t, int i, int32_t *config) {
 }
 
 /* ---- requirements ---- */
-const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, const clade__matmul *p, bool single) {
+const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, const clade__matmul *p, bool loose) {
   const int32_t *config = q->config;
   const clade_dtype dtype = q->node->in[0].dtype;
   const bool bytes = dtype == CLADE_I8 || dtype == CLADE_U8, half = dtype == CLADE_F16 || dtype == CLADE_BF16;
-  if (has_unit(t) && single && dtype != CLADE_F32) return "made for f32";
-  if (has_unit(t) && !single && !half && (!bytes || t->warpgroup))
-    return t->warpgroup ? "made for f16 and bf16" : "made for f16, bf16 and bytes";
+  if (has_unit(t) && loose && dtype != CLADE_F32 && dtype != CLADE_F8E4M3) return "made for f32 and f8e4m3";
+  if (has_unit(t) && !loose && !half && !bytes) return "made for f16, bf16 and bytes";
+  if (has_unit(t) && !unit_of(q, t)->used)
+    return unit_of(q, t)->reason ? unit_of(q, t)->reason : "the device does not have the unit for this type";
   const char *reason = too_large(q, t, config);
   double slices = (double)p->k / config[BK] + 2;
   double passes =
@@ -177,8 +184,9 @@ double clade__tiles_cost(const clade_query *q, const clade__tiles *t, const clad
   const int32_t *config = q->config;
   const clade__tile *one = t->tiles;
   while (one < t->tiles + t->n - 1 && memcmp(one->config, config, (size_t)t->params * sizeof *config) != 0) one++;
-  double flops = 2 * groups_of(p, config) * config[BM] * config[BN] * (double)p->k;
-  return clade__cost(q->device, flops, bytes, one->speed) + 1e-6;
+  const double flops = 2 * groups_of(p, config) * config[BM] * config[BN] * (double)p->k;
+  const double speed = one->speed * (has_unit(t) ? (double)in_word(q) / 2 : 1);
+  return clade__cost(q->device, flops, bytes, speed) + 1e-6;
 }
 
 int64_t clade__tiles_run(const clade_query *q, const clade__tiles *t) { return has_unit(t) ? 4 * in_word(q) : 4; }

@@ -11,12 +11,13 @@ typedef struct clade__matmul {
 } clade__matmul;
 
 /* BM x BN: tile of a work-group. BK: slice of the inner axis that is loaded at a time; for matrix units in 32-bit
- * words, which hold two halves or one float each. TM x TN: register tile of a work-item or, with matrix units, of a
- * warp. Stages: number of slices that local memory holds (two where the space has no such parameter). */
+ * words, which hold four bytes, two halves or one float each. TM x TN: register tile of a work-item or, with matrix
+ * units, of a warp. Stages: number of slices that local memory holds (two where the space has no such parameter). */
 enum { CLADE__BM, CLADE__BN, CLADE__BK, CLADE__TM, CLADE__TN, CLADE__STAGES, CLADE__TILE_PARAMS };
 extern const char *const clade__tile_params[], *const clade__staged_params[]; /* without and with stages */
 
-/* `speed`: estimated throughput relative to the device's f32 peak. */
+/* `speed`: estimated throughput relative to the device's f32 peak; of matrix units that of halves. They multiply twice
+ * as many bytes, and half as many floats. */
 typedef struct clade__tile {
   int32_t config[CLADE__TILE_PARAMS];
   double speed;
@@ -56,9 +57,9 @@ bool clade__tiles_configs(const clade__tiles *t, int i, int32_t *config);
 /* Values of clade_impl.units. */
 bool clade__product_warps(const clade_query *q);
 bool clade__product_warpgroups(const clade_query *q);
-/* NULL, or why the device cannot run the configuration or the unit does not support the operands' type. `single`: the
- * units are to compute in f32 (tf32). */
-const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, const clade__matmul *p, bool single);
+/* NULL, or why the device cannot run the configuration or the unit does not support the operands' type. `loose`: the
+ * types whose products by units have bounds of their own, f32 (in tf32) and f8, instead of the others. */
+const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, const clade__matmul *p, bool loose);
 double clade__tiles_cost(const clade_query *q, const clade__tiles *t, const clade__matmul *p, double bytes);
 /* Number of consecutive elements that a kernel loads at once, from an address aligned to the same number. */
 int64_t clade__tiles_run(const clade_query *q, const clade__tiles *t);
@@ -76,9 +77,11 @@ enum { CLADE__SIMT_LOCAL = 2 * 8 * (16 + 16 + 8) * 4 + (2 * 8 + 16) * 32 };
 #define CLADE__SIMT                                                                                         \
   .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU | CLADE_ON_ACCEL, .needs_local = CLADE__SIMT_LOCAL, \
   .file = "product"
-#define CLADE__BY_UNIT    .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_GPU, .file = "product"
-#define CLADE__WARPS      CLADE__BY_UNIT, .units = clade__product_warps, .needs_units = 1 << CLADE_UNIT_PTX
-#define CLADE__WARPGROUPS CLADE__BY_UNIT, .units = clade__product_warpgroups, .needs_units = 1 << CLADE_UNIT_WGMMA
+#define CLADE__BY_UNIT .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_GPU, .file = "product"
+#define CLADE__WARPS \
+  CLADE__BY_UNIT, .units = clade__product_warps, .needs_units = 1 << CLADE_UNIT_PTX | 1 << CLADE_UNIT_PTX_F8
+#define CLADE__WARPGROUPS \
+  CLADE__BY_UNIT, .units = clade__product_warpgroups, .needs_units = 1 << CLADE_UNIT_WGMMA | 1 << CLADE_UNIT_WGMMA_BYTES
 
 /* ---- implementations: of gemm; of conv2d and conv2d_data (gather); of conv2d_weights (weights) ---- */
 #define CLADE__PRODUCT_WAYS(X, OF) X(OF, simt) X(OF, warp) X(OF, warpgroup)
@@ -90,8 +93,9 @@ enum { CLADE__SIMT_LOCAL = 2 * 8 * (16 + 16 + 8) * 4 + (2 * 8 + 16) * 32 };
 CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, gemm)
 CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, gather)
 CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, weights)
-const char *clade__gemm_warp_tf32_accept(const clade_query *q);
-double clade__gemm_warp_tf32_cost(const clade_query *q);
+const char *clade__gemm_warp_loose_accept(const clade_query *q);
+const char *clade__gemm_warpgroup_loose_accept(const clade_query *q);
+double clade__gemm_loose_cost(const clade_query *q);
 size_t clade__gemm_tiles_workspace(const clade_query *q);
 size_t clade__gather_tiles_workspace(const clade_query *q);
 size_t clade__weights_tiles_workspace(const clade_query *q);

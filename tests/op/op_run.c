@@ -153,6 +153,13 @@ static bool execute(trial *t, clade_run *run, int from, int rounds) {
   return ok && each_outcome(t, same_bits, NULL);
 }
 
+static bool is_imitated(const clade_device *device, const clade_impl *impl) {
+  const clade_device_info *info = clade__device_info(device);
+  bool any = false;
+  for (int i = 0; i < CLADE_UNITS; i++) any |= (impl->needs_units >> i & 1) && info->unit[i].reason;
+  return any;
+}
+
 /* Checks the implementations of the op's nodes; derivatives may add nodes after the case's own, which is the first.
  * False: an additional case for an implementation that did not take it. Implementations that convert layouts are
  * exempt, since another one stands in. */
@@ -164,6 +171,7 @@ static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
     if (node->op != op || node->impl < 0) continue;
     took[node->impl] = true;
     c->took = op->impls[node->impl]->name;
+    c->imitated = is_imitated(t->target->device, op->impls[node->impl]);
     c->config = node->config;
     t->tally->alternatives[node->impl] |= 1u << clade__alternative_of(op->impls[node->impl], node->config);
   }

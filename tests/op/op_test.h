@@ -59,6 +59,7 @@ typedef struct op_case {
   /* set for reference: the implementation used for the op's node, and its configuration (NULL: none) */
   const char *took;
   const int32_t *config;
+  bool imitated; /* its matrix units are emulated in software */
 } op_case;
 
 /* Values of an input, or expected values of a result. */

@@ -48,8 +48,11 @@ compile() {
   done
   if [ -z "${PTXAS:-}" ]; then return; fi
   if grep -q '//!90a ' <<<"$code"; then
-    code=$(sed -e 's#//!90a ##' -e 's/^\.target sm_80.*/.target sm_90a/' -e 's/^\.version .*/.version 8.0/' <<<"$code")
+    code=$(sed -e 's#//!90a ##' -e 's/^\.target sm_80.*/.target sm_90a/' -e 's/^\.version .*/.version 8.4/' <<<"$code")
     assemble sm_90a
+  elif grep -q 'e4m3' <<<"$code"; then
+    code=$(sed -e 's/^\.target sm_80.*/.target sm_89/' -e 's/^\.version .*/.version 8.4/' <<<"$code")
+    assemble sm_89 && assemble sm_90
   else
     assemble sm_80 && assemble sm_90
   fi
@@ -86,31 +89,47 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
   done
 done
 
-for lies in "1 1" "0 0"; do
-  read -r left right <<<"$lies"
-  echo "u8 by i8, left deep $left, right deep $right"
-  defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=1 -DIMITATE=0 -DT=u8 -DTB=i8 -DOUT=i32 -DBM=128 -DBN=128
-    -DBK=16 -DTM=64 -DTN=32 -DSTAGES=2 -DWARPGROUP=0 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right" -DEPILOGUE_ARGS= -DEPILOGUE_USE=
-    '-DEPILOGUE=const int r = i0;')
-  cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
-    compile "$always" 'mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.u8\.s8'
-done
+# operand types, result, sums, types of mma
+while read -r type other result sum names; do
+  for lies in "1 1" "0 0"; do
+    read -r left right <<<"$lies"
+    echo "$type by $other, left deep $left, right deep $right"
+    defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=$([ "$sum" = s32 ] && echo 1 || echo 0) -DIMITATE=0
+      -DT="$type" -DTB="$other" -DOUT="$result" -DBM=128 -DBN=128 -DBK=16 -DTM=64 -DTN=32 -DSTAGES=2 -DWARPGROUP=0 -DLEFT_DEEP="$left"
+      -DRIGHT_DEEP="$right" -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+    cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
+      compile "$always" "mma\\.sync\\.aligned\\.m16n8k32\\.row\\.col\\.$sum\\.$names\\.$sum"
+  done
+done <<'TYPES'
+u8 i8 i32 s32 u8\.s8
+f8e4m3 f8e4m3 f32 f32 e4m3\.e4m3
+TYPES
 
-for tile in "128 256 4" "64 64 4"; do
-  read -r rows columns stages <<<"$tile"
-  for type in f16 bf16; do
+# operand types, result, sums, types and steps of wgmma, largest number of columns, what follows the scale
+while read -r type other result sum names steps most factors; do
+  for tile in "128 $most 4" "64 64 4"; do
+    read -r rows columns stages <<<"$tile"
     for lies in "1 1" "1 0" "0 1" "0 0"; do
       read -r left right <<<"$lies"
-      echo "$type, warpgroups, $tile, left deep $left, right deep $right"
-      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
-        -DBK=32 -DTM=16 -DTN="$columns" -DSTAGES="$stages" -DWARPGROUP=1 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
-        -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
-      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
-        compile "$always" "cp\\.async\\.wait_group[[:space:]]+$((stages - 3));" \
-          "//!90a wgmma\\.mma_async\\.sync\\.aligned\\.m64n${columns}k16\\.f32\\.$type\\.$type .* $((1 - left)), $((1 - right));"
+      echo "$type by $other, warpgroups, $tile, left deep $left, right deep $right"
+      ends=${factors/LEFT/$((1 - left))}
+      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=$([ "$sum" = s32 ] && echo 1 || echo 0) -DIMITATE=0
+        -DT="$type" -DTB="$other" -DOUT="$result" -DBM="$rows" -DBN="$columns" -DBK=32 -DTM=16 -DTN="$columns" -DSTAGES="$stages" -DWARPGROUP=1
+        -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right" -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+      want=("cp\\.async\\.wait_group[[:space:]]+$((stages - 3));"
+        "//!90a wgmma\\.mma_async\\.sync\\.aligned\\.m64n${columns}k$steps\\.$sum\\.$names .*, 1${ends/RIGHT/$((1 - right))};")
+      if [ "$lies" != "0 0" ] || [ "$steps" = 16 ]; then want+=("$always"); fi
+      if [ "$lies" != "1 1" ] && [ "$steps" != 16 ]; then want+=('st\.shared\.v4'); fi
+      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" | compile "${want[@]}"
     done
   done
-done
+done <<'TYPES'
+f16 f16 f16 f32 f16\.f16 16 256 , 1, 1, LEFT, RIGHT
+bf16 bf16 bf16 f32 bf16\.bf16 16 256 , 1, 1, LEFT, RIGHT
+f32 f32 f32 f32 tf32\.tf32 8 256 , 1, 1
+u8 i8 i32 s32 u8\.s8 32 256
+f8e4m3 f8e4m3 f32 f32 e4m3\.e4m3 32 128 , 1, 1
+TYPES
 
 # unit, warpgroup, BM, BN, BK, TM, TN, operand type, required instructions
 while read -r units warpgroup rows columns slice tall wide type want; do
@@ -133,6 +152,7 @@ done <<'TILES'
 1 0 128 64 16 32 32 u8 mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.s8\.u8
 1 1 128 64 32 16 64 bf16 wgmma\.mma_async
 1 1 64 64 32 16 64 f16 wgmma\.mma_async
+1 1 128 64 32 16 64 u8 wgmma\.mma_async.*s32\.s8\.u8
 TILES
 
 for tile in "32 64 8" "32 32 8" "16 32 8"; do
@@ -164,7 +184,10 @@ TEAMS
 echo "the gate's probes"
 defines=()
 "$probe" wgmma | compile '//!90a wgmma.*f32\.bf16\.bf16.* 0, 0;' '//!90a wgmma.*f32\.bf16\.bf16.* 1, 1;' \
-  '//!90a wgmma.*f32\.bf16\.bf16.* 1, 0;' '//!90a wgmma.*f32\.f16\.f16'
+  '//!90a wgmma.*f32\.bf16\.bf16.* 1, 0;' '//!90a wgmma.*f32\.f16\.f16' '//!90a wgmma.*k8\.f32\.tf32\.tf32'
+"$probe" wgmma_bytes | compile '//!90a wgmma.*k32\.s32\.s8\.s8' '//!90a wgmma.*k32\.s32\.u8\.s8' \
+  '//!90a wgmma.*k32\.s32\.s8\.u8' '//!90a wgmma.*k32\.f32\.e4m3\.e4m3'
+"$probe" ptx_f8 | compile 'mma\.sync\.aligned\.m16n8k32\.row\.col\.f32\.e4m3\.e4m3\.f32'
 "$probe" ptx | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
   'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32'
 

@@ -101,7 +101,8 @@ static void preferring(void **state) {
       {"gemm=fastest", CLADE_NOT_FOUND,
        "gemm has no implementation \"fastest\"; it has: mma_tile, mma, vec, mma_tile_panels, mma_panels, "
        "mma_panels_bare, vec_panels, "
-       "vec_bare, dot, few, vec_blocks, mma_warpgroup, mma_warp, mma_warp_tf32, simt, clblast, "},
+       "vec_bare, dot, few, vec_blocks, mma_warpgroup, mma_warp, mma_warpgroup_loose, "
+       "mma_warp_loose, simt, clblast, "},
       {"gemm=ref=vec", CLADE_NOT_FOUND, "\"ref=vec\""},
       {"gemm=ref,gemm=vec", CLADE_DUPLICATE, "\"gemm\" twice"},
       {"softmax=fastest", CLADE_NOT_FOUND, "softmax has no implementation \"fastest\""},

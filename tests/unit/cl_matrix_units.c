@@ -89,7 +89,6 @@ static void devices_know_their_units(void **state) {
     if (!info.unit[i].used) assert_true(strncmp(info.unit[i].reason, start, strlen(start)) == 0);
     if (!there) assert_string_equal(info.unit[i].reason + strlen(start), why);
   }
-  assert_null(info.unit[CLADE_UNITS].name);
 }
 
 static clade_status compile(clade_dtype a, clade_dtype b, const char *prefer) {
@@ -172,11 +171,22 @@ static void gpus_need_a_capability(void **state) {
     assert_int_equal(!*why, capability == 90);
   }
   check_gate(wgmma, rows[0].why);
+  check_fails(compile(CLADE_I8, CLADE_I8, "gemm=mma_warpgroup"), CLADE_NOT_FOUND, "made for GPUs");
+  static const uint32_t capabilities[] = {80, 86, 89, 90, 120};
+  for (size_t i = 0; i < CLADE_COUNT(capabilities); i++) { /* f8 came later */
+    char why[256] = "";
+    clade__facts facts = {.info.compute_capability = capabilities[i]};
+    assert_int_equal(clade__unit_rows[CLADE_UNIT_PTX_F8].there(&facts, why, sizeof why), i > 1);
+    assert_string_equal(why, i == 1 ? "the device's compute capability is 8.6; 8.9 is needed"
+                             : i    ? ""
+                                    : "the device's compute capability is 8.0; 8.9 is needed");
+    assert_int_equal(clade__unit_rows[CLADE_UNIT_WGMMA_BYTES].there(&facts, why, sizeof why), i == 3);
+  }
   check_fails(compile(CLADE_BF16, CLADE_BF16, "gemm=mma_warpgroup"), CLADE_NOT_FOUND, "made for GPUs");
   assert_int_equal(device->facts.info.compute_capability, 0);
   check_gate(ptx, rows[0].why);
   check_fails(compile(CLADE_BF16, CLADE_BF16, "gemm=mma_warp"), CLADE_NOT_FOUND, "made for GPUs");
-  check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma_warp_tf32"), CLADE_NOT_FOUND, "made for GPUs");
+  check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma_warp_loose"), CLADE_NOT_FOUND, "made for GPUs");
 }
 
 /* PoCL's programs are not text, so late instructions leave them unchanged. */

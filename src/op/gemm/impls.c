@@ -177,6 +177,9 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   .cost = clade__gemm_##IMPL##_cost, .workspace = clade__gemm_mma_workspace, .emit = clade__gemm_##IMPL##_emit, \
   .space = &clade__gemm_##SPACE##_space, .file = "gemm_mma"
 #define VEC .cost = clade__gemm_vec_cost, .workspace = clade__gemm_vec_workspace, .emit = clade__gemm_vec_emit
+#define LOOSE(WAY)                                                                                            \
+  .cost = clade__gemm_loose_cost, .workspace = clade__gemm_tiles_workspace, .emit = clade__gemm_##WAY##_emit, \
+  .space = &clade__gemm_##WAY##_space, .loose = true
 const clade_impl *const clade__gemm_impls[] = {
     CLADE_IMPL(.name = "mma_tile", TILE_UNITS, .accept = clade__gemm_mma_tile_accept, MMA(mma_tile, mma_tile)),
     CLADE_IMPL(.name = "mma", VECTOR_UNITS, .accept = clade__gemm_mma_accept, MMA(mma, mma)),
@@ -202,9 +205,9 @@ const clade_impl *const clade__gemm_impls[] = {
                .emit = clade__gemm_blocks_emit, .file = "gemm_blocks"),
     CLADE__PRODUCT_WARPGROUP(gemm),
     CLADE__PRODUCT_WARP(gemm),
-    CLADE_IMPL(.name = "mma_warp_tf32", CLADE__WARPS, .accept = clade__gemm_warp_tf32_accept,
-               .cost = clade__gemm_warp_tf32_cost, .workspace = clade__gemm_tiles_workspace,
-               .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .loose = true),
+    CLADE_IMPL(.name = "mma_warpgroup_loose", CLADE__WARPGROUPS, .accept = clade__gemm_warpgroup_loose_accept,
+               LOOSE(warpgroup)),
+    CLADE_IMPL(.name = "mma_warp_loose", CLADE__WARPS, .accept = clade__gemm_warp_loose_accept, LOOSE(warp)),
     CLADE__PRODUCT_SIMT(gemm),
     CLADE_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = clade__gemm_clblast_accept,
                .emit = clade__gemm_clblast_emit),

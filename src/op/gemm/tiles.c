@@ -15,11 +15,11 @@ static void defaults(const clade_query *q, const clade__tiles *t, int32_t *confi
   clade__tiles_defaults(q, t, &parts.each, config);
 }
 
-static const char *accept(const clade_query *q, const clade__tiles *t, bool single) {
+static const char *accept(const clade_query *q, const clade__tiles *t, bool loose) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const clade__parts parts = parts_of(&p);
   if (clade__has_blocks(q->node->in[1].dtype)) return "made for elements that share no block";
-  return clade__tiles_refuse(q, t, &parts.each, single);
+  return clade__tiles_refuse(q, t, &parts.each, loose);
 }
 
 static double cost(const clade_query *q, const clade__tiles *t) {
@@ -86,9 +86,13 @@ const clade_space clade__gemm_warp_space = {sizeof(clade_space), clade__staged_p
 const clade_space clade__gemm_warpgroup_space = {sizeof(clade_space), clade__staged_params, warpgroup_defaults,
                                                  warpgroup_configs};
 
-const char *clade__gemm_warp_tf32_accept(const clade_query *q) { return accept(q, &clade__tiles_warp, true); }
-/* tf32 has ten bits of precision, so it is used only if a tuning record or the user names it. */
-double clade__gemm_warp_tf32_cost(const clade_query *q) {
+const char *clade__gemm_warp_loose_accept(const clade_query *q) { return accept(q, &clade__tiles_warp, true); }
+const char *clade__gemm_warpgroup_loose_accept(const clade_query *q) {
+  return accept(q, &clade__tiles_warpgroup, true);
+}
+/* tf32 has ten bits of precision, and sums of f8 have fourteen, so they are used only if a tuning record or the user
+ * names them. */
+double clade__gemm_loose_cost(const clade_query *q) {
   (void)q;
   return 1e8;
 }
