@@ -348,8 +348,8 @@ enum { WARPGROUP = 128 };
   "    barrier(CLK_LOCAL_MEM_FENCE); \\\n"                                                                      \
   "    LATE(\"wgmma.fence.sync.aligned;\"); \\\n"                                                               \
   "    for (int k = 0; k < LINE(RAW); k += depth) { \\\n"                                                       \
-  "      const ulong a = OPERAND(left, left_across, k, RAW), b = OPERAND(right, right_across, k, "              \
-  "(int)sizeof(RAW)); \\\n"                                                                                     \
+  "      const ulong a = OPERAND(left, left_across, k, RAW); \\\n"                                              \
+  "      const ulong b = OPERAND(right, right_across, k, RAW); \\\n"                                            \
   "      __asm__ volatile(\"//!90a wgmma.mma_async.sync.aligned.m64n128k\" #depth \".\" text \" \" \\\n"        \
   "                       \"{" GROUP_NUMBERS "}, %64, %65, 1\" tail \";\" \\\n"                                 \
   "                       : " GROUP_RESULTS " : \"l\"(a), \"l\"(b)); \\\n"                                      \

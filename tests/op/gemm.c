@@ -317,7 +317,7 @@ static double loose_bound(const op_case *c) {
   const bool warps = c->took && strcmp(c->took, "mma_warp_loose") == 0;
   if (!warps && (!c->took || strcmp(c->took, "mma_warpgroup_loose"))) return 0;
   if (c->dtype == CLADE_F32) return warps ? 0x1.001p-10 : 0x1.001p-9;
-  return c->imitated ? 0 : (warps ? 33 : 129) * 0x1p-13;
+  return c->imitated ? 0 : (warps ? 33 : 136) * 0x1p-13;
 }
 
 static double stored_epsilon(clade_dtype t) { return op_is_float(t) && t != CLADE_F32 ? clade__dtype_unit(t) : 0; }
