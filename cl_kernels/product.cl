@@ -1,11 +1,12 @@
 /* Matrix products on GPUs, tiled in local memory. A kernel combines three choices:
  *
- *   source   matrices (gemm), or images whose pixels are gathered into columns while they are loaded: for results and
- *            the gradient of the input (conv2d, conv2d_data), or for the gradient of the weights (conv2d_weights);
+ *   source   matrices (gemm), or images whose pixels are gathered while they are loaded: for results and the gradient
+ *            of the input (conv2d, conv2d_data), or for the gradient of the weights (conv2d_weights);
  *            product_sources.cl
  *   product  multiply-adds (below), in float, or for integers (INTEGER) in uint, which wraps around; or, with UNITS,
  *            NVIDIA's matrix units (product_units.cl)
- *   loading  through registers, for all sources and products; or asynchronous copies (STAGES), for matrices and units
+ *   loading  through registers, for all sources and products; or, for units, asynchronous copies (STAGES) of matrices
+ *            and of images with channels last
  *
  * If there are few results, the inner axis is split into parts (IN_PARTS), which another launch adds (split-K).
  *
@@ -306,7 +307,7 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
 }
 #endif
 
-#ifdef WANT_gemm_forward_stages
+#ifdef STAGED
 /* ---- asynchronous copies of 16 bytes ---- While one slice is multiplied, the next COMING ones are being copied. A
  * tile keeps the operand's memory order, unless it has to lie along the inner axis. */
 /* Copies a slice of one operand: lines from `from` on, of which `most` exist, and `steps` of the inner axis, with zeros
@@ -380,18 +381,38 @@ __attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, con
       for (int e = 0; e < EACH; e++) at[e] = e < there ? source[e * (deep ? step : line)] : (RAW)0;
   }
 }
-/* True if an operand can be copied 16 bytes at a time: its lines are `line` apart, with elements `next` apart. */
-#define WHOLE(p, line, next) ((next) == 1 && ((size_t)(p) | (size_t)(line) * sizeof(RAW)) % 16 == 0)
-#define SLICES(s, wanted)                                                                                                              \
-  if ((wanted) && (s) < slices) {                                                                                                      \
-    const index_t k = (index_t)(s) * DEEP;                                                                                             \
-    FN(bring)(left[(s) % STAGES], left_from + k * a_s.s7, LEFT_DEEP, BM, rows - row0, depth - k, a_s.s6, a_s.s7, left_whole, id);      \
-    FN(bring)(right[(s) % STAGES], right_from + k * b_s.s6, RIGHT_DEEP, BN, columns - column0, depth - k, b_s.s7, b_s.s6, right_whole, \
-              id);                                                                                                                     \
+#ifdef WANT_conv2d_gather_last
+/* Copies a slice of pixels: `there` channels from x on of the pixel that `tap` reaches from each of BM positions. */
+__attribute__((always_inline)) static inline void FN(collect)(__local RAW *to, const __global RAW *x,
+                                                              const __local INDEX4 *lines, const INDEX4 tap,
+                                                              const int there, const index_t height, const index_t width,
+                                                              const index_t pitch, const bool whole, const int id) {
+  COPIES
+  for (int turn = 0; turn < (BM * DEEP + EACH * ITEMS - 1) / (EACH * ITEMS); turn++) {
+    const int i = EACH * (id + ITEMS * turn);
+    if (BM * DEEP % (EACH * ITEMS) && i >= BM * DEEP) break;
+    const INDEX4 p = lines[i / DEEP] + tap;
+    const bool in = p.z >= 0 && p.z < height && p.w >= 0 && p.w < width;
+    const __global RAW *source = in ? x + (p.y + p.z * width + p.w) * pitch : x;
+    const int most = in ? there : 0;
+    __local RAW *at = to + PLACE(true, BM, i / DEEP, i % DEEP);
+    if (whole)
+      FN(copy)(at, source, most * (int)sizeof(RAW));
+    else
+      for (int e = 0; e < EACH; e++) at[e] = e < most ? source[e] : (RAW)0;
+  }
+}
+#endif
+#define SLICES(s, wanted)                           \
+  if ((wanted) && (s) < slices) {                   \
+    const index_t begins = (index_t)(s) * DEEP;     \
+    COPY_LEFT(left[(s) % STAGES], begins)           \
+    COPY_RIGHT(right[(s) % STAGES], begins)         \
   }
 
-GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_stages)(ARGS) {
+GROUP(ITEMS, 1, 1) STAGED(ARGS) {
   TILES
+  TABLES
 #if IMITATE
   int asked = 0, arrived = 0;
 #endif
@@ -400,10 +421,7 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_stages)(ARGS) {
   OPEN
   ITEM_PLACE
   const index_t row0 = (index_t)get_group_id(1) * BM, column0 = (index_t)get_group_id(0) * BN;
-  const __global RAW *left_from = (const __global RAW *)a + row0 * a_s.s6;
-  const __global RAW *right_from = (const __global RAW *)b + column0 * b_s.s7;
-  const bool left_whole = LEFT_DEEP ? WHOLE(left_from, a_s.s6, a_s.s7) : WHOLE(left_from, a_s.s7, a_s.s6);
-  const bool right_whole = RIGHT_DEEP ? WHOLE(right_from, b_s.s7, b_s.s6) : WHOLE(right_from, b_s.s6, b_s.s7);
+  STARTS
   const int slices = (int)((depth + DEEP - 1) / DEEP);
   SUMS
   for (int s = 0; s < COMING; s++) {
@@ -580,6 +598,16 @@ KERNEL(product_join)
 #undef UNROLL
 #undef WARPS
 #undef WHOLE
+#undef STAGED
+#undef STARTS
+#undef COPY_LEFT
+#undef COPY_RIGHT
+#undef STEP_OF
+#undef OUTSIDE
+#undef PITCH
+#undef PIXEL
+#undef OPEN_PHASE
+#undef ACROSS
 #undef WORD
 #undef WORD_bf16
 #undef WORD_f16

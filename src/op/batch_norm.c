@@ -156,6 +156,11 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 
 /* ---- group: teams of work-items sum chunks of channels, then combine them ---- */
 static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 2); }
+static const char *group_last_accept(const clade_query *q) { return clade__columns_last_refuses(q, 2); }
+static void group_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[X] = out[Y] = clade__channels_last(1, q->node->in[X].shape.dim[1]);
+  for (int i = OWN; i < q->node->n_in; i++) in[i] = in[X];
+}
 
 static void group_join(clade_emit *e, const clade_query *q, const clade__columns *p) {
   const attrs *a = q->node->attrs;
@@ -173,7 +178,7 @@ static void group_join(clade_emit *e, const clade_query *q, const clade__columns
 
 static clade_status group_scale(clade_emit *e, const clade_query *q) {
   int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* the epilogue's operands have y's memory order */
-  const clade__channels c = clade__channels_of(&q->node->in[X]);
+  const clade__channels c = clade__channels_run(&q->node->in[X]);
   const int64_t total = c.channels * c.count;
   clade_kernel_step *s = begin_scale(e, "batch_norm_forward_group_scale", q, total);
   clade_emit_index(s, c.channels);
@@ -200,6 +205,9 @@ static const clade_impl *const impls[] = {
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = clade__columns_cost, .workspace = clade__columns_workspace,
                .emit = group_emit, .file = "batch_norm_group"),
+    CLADE_IMPL(.name = "group_last", CLADE__TEAMS, .accept = group_last_accept, .layouts = group_last_layouts,
+               .cost = clade__columns_cost, .workspace = clade__columns_workspace, .emit = group_emit,
+               .file = "batch_norm_group"),
     CLADE__SYSTOLIC(batch_norm) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),

@@ -46,8 +46,11 @@ typedef struct clade__columns {
   clade__group sums, join;
 } clade__columns;
 clade__columns clade__columns_of(const clade_type *x);
+/* clade__channels_of, where with channels last each pixel is a sample. */
+clade__channels clade__channels_run(const clade_type *x);
 /* NULL, or why the device cannot run it; `times`: passes of a team over its chunk. */
 const char *clade__columns_refuses(const clade_query *q, double times);
+const char *clade__columns_last_refuses(const clade_query *q, double times); /* the same with channels last */
 double clade__columns_cost(const clade_query *q);
 size_t clade__columns_workspace(const clade_query *q); /* two floats per column and chunk */
 void clade__columns_emit(clade_kernel_step *s, const clade__columns *p);

@@ -108,6 +108,10 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 
 /* ---- group: teams of work-items sum chunks of channels, then combine them ---- */
 static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 1); }
+static const char *group_last_accept(const clade_query *q) { return clade__columns_last_refuses(q, 1); }
+static void group_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[X] = in[DY] = out[0] = clade__channels_last(1, q->node->in[X].shape.dim[1]);
+}
 
 static clade_kernel_step *group_step(clade_emit *e, const clade_query *q, const char *kernel) {
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
@@ -134,7 +138,7 @@ static void group_sums(clade_emit *e, const clade_query *q) {
 }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
-  const clade__channels c = clade__channels_of(&q->node->in[X]);
+  const clade__channels c = clade__channels_run(&q->node->in[X]);
   group_sums(e, q);
   clade_kernel_step *s = group_step(e, q, "batch_norm_grad_group_spread");
   for (int i = WEIGHT; i <= RSTD; i++) clade_emit_in(s, i);
@@ -153,6 +157,9 @@ static const clade_impl *const impls[] = {
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
     CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = clade__columns_cost, .workspace = clade__columns_workspace,
                .emit = group_emit, .file = "batch_norm_group"),
+    CLADE_IMPL(.name = "group_last", CLADE__TEAMS, .accept = group_last_accept, .layouts = group_last_layouts,
+               .cost = clade__columns_cost, .workspace = clade__columns_workspace, .emit = group_emit,
+               .file = "batch_norm_group"),
     CLADE__SYSTOLIC(batch_norm_grad) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),

@@ -82,8 +82,14 @@ void clade__channels_window(clade_kernel_step *s, const clade_query *q) {
   clade_emit_workspace(s, sums_bytes(&c), sizeof(float));
 }
 
+clade__channels clade__channels_run(const clade_type *x) {
+  clade__channels c = clade__channels_of(x);
+  if (x->layout.block) c.samples = c.count, c.inner = 1;
+  return c;
+}
+
 clade__columns clade__columns_of(const clade_type *x) {
-  const clade__channels c = clade__channels_of(x);
+  const clade__channels c = clade__channels_run(x);
   const bool apart = c.inner < SHORTEST_RUN;
   clade__columns p = {.columns = c.channels, .beside = 1, .run = c.inner, .length = c.count};
   if (apart) p = (clade__columns){.columns = c.channels * c.inner, .beside = c.inner, .run = 1, .length = c.samples};
@@ -101,6 +107,18 @@ const char *clade__columns_refuses(const clade_query *q, double times) {
   const double run = (double)(p.sums.spread ? p.chunk : CLADE_MIN(p.run, p.chunk)), runs = (double)p.chunk / run + 2;
   const double sums = times * runs * (clade__group_turns(&p.sums, (int64_t)run) + 1);
   return clade__group_refuses(q, CLADE_MAX(sums, 2 * clade__group_turns(&p.join, p.chunks * p.beside)));
+}
+
+const char *clade__columns_last_refuses(const clade_query *q, double times) {
+  clade_type x = q->node->in[0];
+  clade_node n = *q->node;
+  clade_query there = *q;
+  const char *reason = clade__channels_last_refuse(&x.shape);
+  if (reason) return reason;
+  x.layout = clade__channels_last(1, x.shape.dim[1]);
+  n.in = &x;
+  there.node = &n;
+  return clade__columns_refuses(&there, times);
 }
 
 double clade__columns_cost(const clade_query *q) {

@@ -24,6 +24,7 @@ const clade_impl *const clade__conv_impls[] = {
     CLADE_IMPL(.name = "depthwise_group", CLADE__NO_TEAMS, .accept = clade__depthwise_group_accept,
                .cost = clade__depthwise_group_cost, .emit = clade__depthwise_group_emit,
                .file = "conv2d_depthwise_group"),
+    CLADE__PRODUCT_LAST(gather),
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),

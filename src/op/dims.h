@@ -77,6 +77,16 @@ void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int
 enum { CLADE__SUM_UNITS = 16 };
 /* Layout of images for kernels with one channel per vector lane: {n, c / 16, pixels, 16}. */
 enum { CLADE__LANES = 16 };
+/* Channels last, for matrix units of GPUs: axis `axis` is one block, filled up to copies of 16 bytes of 16-bit
+ * elements.
+ */
+enum { CLADE__CHANNEL_COPY = 8 };
+static inline clade_layout clade__channels_last(int axis, int64_t channels) {
+  return (clade_layout){.axis = (int16_t)axis, .block = (uint16_t)clade__up(channels, CLADE__CHANNEL_COPY)};
+}
+/* NULL, or why a kernel that takes pixels as samples cannot take x with channels (axis 1) last: the block has no
+ * padding, and there are several pixels. */
+const char *clade__channels_last_refuse(const clade_shape *x);
 static inline clade_layout clade__channel_blocks(void) { return (clade_layout){.axis = 1, .block = CLADE__LANES}; }
 /* Size of the L2 cache of one core in bytes; 512 KiB if unknown. */
 int64_t clade__second_cache(const clade_device_info *device);

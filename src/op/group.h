@@ -34,6 +34,9 @@ void clade__emit_fours(clade_kernel_step *s, int64_t elements);
 /* As clade__emit_strided, with four consecutive elements per work-item. */
 void clade__emit_strided_fours(clade_emit *e, const char *T, int64_t divisor, int rank, const int64_t *dim,
                                const int64_t *stride);
+/* Transposes matrices, by tiles in local memory. */
+enum { CLADE__TURNED_TILE = 32, CLADE__TURNED_LOCAL = CLADE__TURNED_TILE * (CLADE__TURNED_TILE + 1) * 4 };
+void clade__emit_turned(clade_emit *e, const char *T, int64_t matrices, int64_t rows, int64_t columns);
 /* Length of the parts into which few long lines are cut; another launch combines them. A multiple of four that depends
  * only on the sizes. */
 int64_t clade__group_part(int64_t lines, int64_t n);

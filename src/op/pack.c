@@ -127,6 +127,29 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: channels last, and other layouts without padding; each block is a matrix that is transposed ---- */
+const char *clade__packed_turns(const clade_query *q, const clade_type *blocked) {
+  const clade_layout *l = &blocked->layout;
+  if (l->tile) return other_base;
+  if (clade__element_bytes(blocked->dtype) > 4) return "it moves elements of up to 32 bits";
+  if (l->interleave > 1 || l->block < 8 || blocked->shape.dim[l->axis] % l->block)
+    return "blocks are whole, of at least eight elements";
+  return clade__group_refuses(q, 2 * CLADE__TURNED_TILE);
+}
+
+void clade__packed_emit_turned(clade_emit *e, const clade_type *blocked, bool packs) {
+  const clade__packed p = clade__packed_of(blocked);
+  const int64_t matrices = p.outer * (p.axis / p.block);
+  clade__emit_turned(e, clade__raw_name(blocked->dtype), matrices, packs ? p.block : p.inner,
+                     packs ? p.inner : p.block);
+}
+
+static const char *group_accept(const clade_query *q) { return clade__packed_turns(q, &q->node->out[0]); }
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  clade__packed_emit_turned(e, &q->node->out[0], true);
+  return CLADE_OK;
+}
+
 /* ---- panels: of a matrix or of convolution weights, block after block ---- */
 static const char *panels_accept(const clade_query *q) {
   return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
@@ -223,6 +246,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost,
                .emit = tiles_emit),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, CLADE__PACKED_TURNS, .accept = group_accept, .emit = group_emit),
     CLADE_IMPL(.name = "panels", .family = CLADE_FAMILY_VEC, .accept = panels_accept, .layouts = layouts,
                .cost = panels_cost, .emit = panels_emit),
     CLADE_IMPL(.name = "winograd", .family = CLADE_FAMILY_VEC, .accept = winograd_accept, .layouts = layouts,

@@ -4,7 +4,7 @@
  *   vec      vectors along rows of pixels
  *   triples  vectors along rows, for the gradient of 3 x 3 max pooling with stride 2 and padding 1
  *   blocked  one channel per vector lane
- *   group    a strip of windows, or four pixels, per work-item */
+ *   group    a strip of windows, or four pixels, per work-item; group_last: four channels of a window or pixel */
 #include "op/group.h"
 #include "op/pool.h"
 #include "op/systolic.h"
@@ -255,6 +255,55 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group_last: channels last ---- */
+static const char *group_last_accept(const clade_query *q) {
+  task t = clade__pool_task_of(q);
+  const char *reason = clade__channels_last_refuse(&t.x);
+  if (!reason && t.y.dim[2] * t.y.dim[3] == 1) reason = clade__channels_last_refuse(&t.y);
+  if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "an i32 does not number a plane's pixels";
+  return reason ? reason : clade__group_refuses(q, taps(&t));
+}
+
+static void group_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  out[0] = clade__channels_last(1, q->node->out[0].shape.dim[1]);
+  for (int i = 0; i < q->node->n_in; i++) in[i] = out[0];
+}
+
+static void group_last_end(clade_kernel_step *s, const task *t, const clade_shape *to) {
+  const int64_t total = clade__product(to, 0, 4);
+  group_sizes(s, t);
+  clade_emit_index(s, t->x.dim[1]);
+  clade_emit_index(s, total / 4);
+  clade__emit_fours(s, total);
+}
+
+static clade_status group_last_emit(clade_emit *e, const clade_query *q) {
+  const task t = clade__pool_task_of(q);
+  const char *type = clade_dtype_name(q->node->in[0].dtype);
+  clade_kernel_step *s;
+  if (!t.back || t.max) {
+    s = clade_emit_kernel(e, "pool2d_forward_group_last");
+    clade_emit_define_text(s, "T", type);
+    clade_emit_define(s, "WINNERS", t.back);
+    clade_emit_define(s, "MAX", t.max);
+    clade_emit_in(s, 0);
+    if (t.back)
+      clade_emit_workspace(s, 0, sizeof(int32_t));
+    else
+      clade_emit_out(s, 0);
+    group_last_end(s, &t, &t.y);
+  }
+  if (!t.back) return CLADE_OK;
+  s = clade_emit_kernel(e, "pool2d_backward_group_last");
+  clade_emit_define_text(s, "T", type);
+  clade_emit_define(s, "MAX", t.max);
+  if (t.max) clade_emit_workspace(s, 0, sizeof(int32_t));
+  clade_emit_in(s, q->node->n_in - 1);
+  clade_emit_out(s, 0);
+  group_last_end(s, &t, &t.x);
+  return CLADE_OK;
+}
+
 const clade_impl *const clade__pool_impls[] = {
     CLADE_IMPL(.name = "triples", CLADE__LONG_VEC, .accept = triples_accept, .cost = triples_cost, .emit = triples_emit,
                .file = "pool2d_triples"),
@@ -263,6 +312,8 @@ const clade_impl *const clade__pool_impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
     CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
                .emit = group_emit, .file = "pool2d_group"),
+    CLADE_IMPL(.name = "group_last", CLADE__NO_TEAMS, .accept = group_last_accept, .layouts = group_last_layouts,
+               .cost = group_cost, .workspace = group_workspace, .emit = group_last_emit, .file = "pool2d_group_last"),
     CLADE__SYSTOLIC(pool)      /* with its comma */
     CLADE__SYSTOLIC(pool_grad) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),

@@ -43,6 +43,11 @@ const clade__tiles clade__tiles_warpgroup_gather = {
     CLADE_UNIT_WGMMA, .warpgroup = true, .tables = true,         .params = 5,
     .defaults = 2,    .least = 1,        TILES(warpgroup_gather)};
 
+const clade__tiles clade__tiles_warp_last = {CLADE_UNIT_PTX, .tables = true, .params = 6,
+                                             .defaults = 5,  .least = 4,     TILES(warp)};
+const clade__tiles clade__tiles_warpgroup_last = {CLADE_UNIT_WGMMA, .warpgroup = true, .tables = true,  .params = 6,
+                                                  .defaults = 5,    .least = 4,        TILES(warpgroup)};
+
 static bool has_unit(const clade__tiles *t) { return t->unit != CLADE_UNITS; }
 /* The unit for the node's type: of 8-bit types, some have one of their own. */
 static const clade_unit_info *unit_of(const clade_query *q, const clade__tiles *t) {
@@ -80,7 +85,8 @@ static int64_t words_of(const clade_query *q, const clade__tiles *t, int32_t lin
 static uint64_t local_of(const clade_query *q, const clade__tiles *t, const int32_t *config) {
   const int64_t stages = t->params > STAGES ? config[STAGES] : 2;
   int64_t bytes = 4 * stages * (words_of(q, t, config[BM], config[BK]) + words_of(q, t, config[BN], config[BK]));
-  if (t->tables) bytes += (2 * config[BK] * (has_unit(t) ? in_word(q) : 1) + config[BN]) * 32; /* offsets of 64 bits */
+  const int64_t steps = 2 * config[BK] * (has_unit(t) ? in_word(q) : 1) + config[BN];
+  if (t->tables) bytes += (t->params > STAGES ? config[BM] : steps) * 32; /* offsets of 64 bits */
   if (imitated(q, t) && !t->warpgroup)
     bytes += items_of(t, config) * ((config[TM] + config[TN]) / SQUARE) * 16; /* fragments of the emulated lanes */
   return (uint64_t)bytes;

@@ -25,7 +25,7 @@ typedef struct clade__tile {
 
 /* Tiles of an implementation. `unit` is the matrix unit, or CLADE_UNITS for plain multiply-adds. The first `defaults`
  * tiles are candidates for the default configuration; tile number `least` needs the fewest resources; the others are
- * for the tuner alone. `tables`: local memory also holds precomputed offsets of steps and columns. */
+ * for the tuner alone. `tables`: local memory also holds precomputed offsets of steps and columns, or of lines. */
 typedef struct clade__tiles {
   clade_unit unit;
   bool warpgroup, tables;
@@ -33,9 +33,9 @@ typedef struct clade__tiles {
   const clade__tile *tiles;
 } clade__tiles;
 /* simt: plain multiply-adds; warp and warpgroup: matrix units of one and of four warps. gather: the operand is an
- * image, which is loaded through registers. */
+ * image, which is loaded through registers; last: an image with channels last, which is copied as matrices are. */
 extern const clade__tiles clade__tiles_simt, clade__tiles_warp, clade__tiles_warpgroup, clade__tiles_warp_gather,
-    clade__tiles_warpgroup_gather;
+    clade__tiles_warpgroup_gather, clade__tiles_warp_last, clade__tiles_warpgroup_last;
 
 /* Split-K: the inner axis is cut into `n` parts of `span` steps, so that a product of few tiles occupies more compute
  * units; n is 1 if it is not cut. The partition depends only on the sizes, for reproducible sums. */
@@ -96,8 +96,12 @@ CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, weights)
 const char *clade__gemm_warp_loose_accept(const clade_query *q);
 const char *clade__gemm_warpgroup_loose_accept(const clade_query *q);
 double clade__gemm_loose_cost(const clade_query *q);
+#define CLADE__LAST_WAYS(X, OF) X(OF, warp) X(OF, warpgroup)
+CLADE__LAST_WAYS(CLADE__PRODUCT_DECLARE, gather_last)
 size_t clade__gemm_tiles_workspace(const clade_query *q);
 size_t clade__gather_tiles_workspace(const clade_query *q);
+size_t clade__gather_last_tiles_workspace(const clade_query *q);
+void clade__gather_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 size_t clade__weights_tiles_workspace(const clade_query *q);
 
 #define CLADE__PRODUCT(OF, WAY)                                                                                   \
@@ -107,5 +111,11 @@ size_t clade__weights_tiles_workspace(const clade_query *q);
 #define CLADE__PRODUCT_WARP(OF) CLADE_IMPL(.name = "mma_warp", CLADE__WARPS, CLADE__PRODUCT(OF, warp))
 #define CLADE__PRODUCT_WARPGROUP(OF) \
   CLADE_IMPL(.name = "mma_warpgroup", CLADE__WARPGROUPS, CLADE__PRODUCT(OF, warpgroup))
+/* Images with channels last. */
+#define CLADE__PRODUCT_LAST(OF)                                                                     \
+  CLADE_IMPL(.name = "mma_warpgroup_last", CLADE__WARPGROUPS, CLADE__PRODUCT(OF##_last, warpgroup), \
+             .layouts = clade__##OF##_last_layouts),                                                \
+      CLADE_IMPL(.name = "mma_warp_last", CLADE__WARPS, CLADE__PRODUCT(OF##_last, warp),            \
+                 .layouts = clade__##OF##_last_layouts)
 
 #endif

@@ -96,7 +96,8 @@ clade__runs clade__reduce_runs(const clade_node *n) {
   clade__runs g = {.outputs = 1, .count = 1};
   int64_t stride[CLADE_MAX_RANK] = {0};
   clade__strides(x, stride);
-  for (int i = 0; i < x->rank; i++) {
+  for (int k = 0; k < x->rank; k++) { /* with channels last, axis 1 comes behind the others */
+    const int i = !n->in[0].layout.block || k == 0 ? k : k + 1 < x->rank ? k + 1 : 1;
     bool r = clade__reduces(a, i);
     *(r ? &g.count : &g.outputs) *= x->dim[i];
     if (x->dim[i] == 1) continue;
@@ -194,6 +195,9 @@ static const clade_impl *const impls[] = {
                .cost = clade__reduce_split_cost, .workspace = clade__reduce_split_workspace,
                .emit = clade__reduce_split_emit),
     CLADE_IMPL(CLADE__GROUP, .accept = clade__reduce_group_accept, .cost = clade__reduce_group_cost,
+               .workspace = clade__reduce_group_workspace, .emit = clade__reduce_group_emit, .file = "reduce_group"),
+    CLADE_IMPL(.name = "group_last", CLADE__TEAMS, .accept = clade__reduce_last_accept,
+               .layouts = clade__reduce_last_layouts, .cost = clade__reduce_group_cost,
                .workspace = clade__reduce_group_workspace, .emit = clade__reduce_group_emit, .file = "reduce_group"),
     CLADE__SYSTOLIC(reduce) /* with its comma */
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),

@@ -36,6 +36,8 @@ void clade__reduce_blocked_layouts(const clade_query *q, clade_layout *in, clade
 const char *clade__reduce_group_accept(const clade_query *q);
 double clade__reduce_group_cost(const clade_query *q);
 size_t clade__reduce_group_workspace(const clade_query *q);
+const char *clade__reduce_last_accept(const clade_query *q);
+void clade__reduce_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 clade_status clade__reduce_group_emit(clade_emit *e, const clade_query *q);
 
 /* A reduction as four kept extents and four reduced ones, from slow to fast, with the strides of x. */

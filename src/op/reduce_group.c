@@ -64,6 +64,28 @@ const char *clade__reduce_group_accept(const clade_query *q) {
   return reason ? reason : clade__group_refuses(q, most);
 }
 
+/* All pixels are reduced, so that the results are dense. */
+const char *clade__reduce_last_accept(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  const clade__reduce_attrs *a = q->node->attrs;
+  clade_type in = q->node->in[0];
+  clade_node n = *q->node;
+  clade_query there = *q;
+  const char *reason = clade__channels_last_refuse(x);
+  if (reason) return reason;
+  if (clade__reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
+    return "it goes over all pixels of channels, x's axis 1";
+  in.layout = clade__channels_last(1, x->dim[1]);
+  n.in = &in;
+  there.node = &n;
+  return clade__reduce_group_accept(&there);
+}
+
+void clade__reduce_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)out;
+  in[0] = clade__channels_last(1, q->node->in[0].shape.dim[1]);
+}
+
 double clade__reduce_group_cost(const clade_query *q) {
   return clade__group_cost(q, 7.0 * (double)clade__reduce_runs(q->node).outputs *
                                   (double)clade__reduce_runs(q->node).count);

@@ -203,7 +203,7 @@ static clade_status runs_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- group: tiles are transposed in local memory; if the last axis stays, four consecutive elements per work-item
  * ---- */
-enum { GROUP_TILE = 32, LEAST_AXIS = 8 };
+enum { GROUP_TILE = CLADE__TURNED_TILE, LEAST_AXIS = 8 };
 
 static const char *group_accept(const clade_query *q) {
   const walk w = walk_of(q);
@@ -216,6 +216,24 @@ static const char *group_accept(const clade_query *q) {
   return clade__group_refuses(q, 2 * GROUP_TILE);
 }
 
+static void emit_turned(clade_emit *e, const char *T, const other_axes *o, int64_t wide, int64_t high, int64_t from,
+                        int64_t to) {
+  const int64_t tiles = o->count * ((wide + GROUP_TILE - 1) / GROUP_TILE) * ((high + GROUP_TILE - 1) / GROUP_TILE);
+  const size_t group = CLADE__GROUP_ITEMS;
+  clade_kernel_step *s = clade_emit_kernel(e, "transpose_forward_group");
+  if (s) s->file = "transpose_group";
+  clade_emit_define_text(s, "T", T);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, tiles);
+  clade_emit_index(s, wide);
+  clade_emit_index(s, high);
+  clade_emit_index(s, from);
+  clade_emit_index(s, to);
+  emit_others(s, o);
+  clade_emit_range(s, 1, &(size_t){(size_t)tiles * group}, &group);
+}
+
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
   const walk w = walk_of(q);
   const int last = last_of(&w);
@@ -224,21 +242,14 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
     return CLADE_OK;
   }
   const other_axes o = others_of(&w, last, w.rank - 1);
-  const int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1];
-  const int64_t tiles = o.count * ((wide + GROUP_TILE - 1) / GROUP_TILE) * ((high + GROUP_TILE - 1) / GROUP_TILE);
-  const size_t group = CLADE__GROUP_ITEMS;
-  clade_kernel_step *s = clade_emit_kernel(e, "transpose_forward_group");
-  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, tiles);
-  clade_emit_index(s, wide);
-  clade_emit_index(s, high);
-  clade_emit_index(s, w.stride[w.rank - 1]);
-  clade_emit_index(s, o.step[last]);
-  emit_others(s, &o);
-  clade_emit_range(s, 1, &(size_t){(size_t)tiles * group}, &group);
+  emit_turned(e, clade__raw_name(q->node->out[0].dtype), &o, w.to.dim[last], w.to.dim[w.rank - 1], w.stride[w.rank - 1],
+              o.step[last]);
   return CLADE_OK;
+}
+
+void clade__emit_turned(clade_emit *e, const char *T, int64_t matrices, int64_t rows, int64_t columns) {
+  const other_axes o = {matrices, {1, 1, 1, 1, 1, matrices}, {[5] = rows * columns}, {[5] = rows * columns}, {0}};
+  emit_turned(e, T, &o, columns, rows, columns, rows);
 }
 
 /* ---- ref ---- */
@@ -256,8 +267,8 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .cost = tiles_cost, .emit = tiles_emit),
     CLADE_IMPL(.name = "runs", CLADE__LONG_VEC, .accept = runs_accept, .cost = tiles_cost, .emit = runs_emit),
-    CLADE_IMPL(CLADE__GROUP_PLAIN, .needs_local = GROUP_TILE * (GROUP_TILE + 1) * sizeof(float), .accept = group_accept,
-               .cost = tiles_cost, .emit = group_emit, .file = "transpose_group"),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .needs_local = CLADE__TURNED_LOCAL, .accept = group_accept, .cost = tiles_cost,
+               .emit = group_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

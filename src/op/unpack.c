@@ -26,6 +26,12 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+static const char *group_accept(const clade_query *q) { return clade__packed_turns(q, &q->node->in[0]); }
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  clade__packed_emit_turned(e, &q->node->in[0], false);
+  return CLADE_OK;
+}
+
 static double cost(const clade_query *q) { return clade__packed_cost(q, false); }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
@@ -47,6 +53,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost,
                .emit = tiles_emit),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, CLADE__PACKED_TURNS, .accept = group_accept, .emit = group_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .layouts = layouts, .cost = cost, .emit = emit),
     NULL,
 };

@@ -220,6 +220,8 @@ static clade_status find_node(clade__choice *c, clade__id id) {
     c->layouts[v].count = 1;
     c->layouts[v].at[0] = clade__type(c->g, v)->layout;
   }
+  /* a cast of what is constant leaves the executions too (plan/lower.c) */
+  if (n->n_out == 1 && clade__is_cast(n)) c->layouts[n->first_out].frozen = c->layouts[c->root[n->in[0]]].frozen;
   if (clade__needs_impl(n->op)) return find_impls(c, id);
   if (n->n_out == 1) c->layouts[n->first_out].frozen = clade__graph_frozen(c->g, n->first_out);
   built_layouts(c, n, indices);

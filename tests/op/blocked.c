@@ -6,6 +6,11 @@ clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape) {
     *shape = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 0, 40), op_integer(r, 0, 60));
     return (clade_layout){.axis = 1, .block = 16};
   }
+  if (op_chance(r, 0.2)) { /* channels last */
+    const int64_t channels = 8 * op_integer(r, 1, c->small || c->gradient ? 2 : 9);
+    *shape = CLADE_SHAPE(op_integer(r, 1, 2), channels, op_integer(r, 0, c->small || c->gradient ? 3 : 90));
+    return (clade_layout){.axis = 1, .block = (uint16_t)channels};
+  }
   *shape = op_draw_shape(r, c, 1, 5, c->gradient ? 60 : 5000);
   static const int blocks[] = {1, 2, 3, 8, 16};
   int axis = (int)op_integer(r, 0, shape->rank - 1);

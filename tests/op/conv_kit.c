@@ -225,12 +225,15 @@ static void folded(op_case *c, op_random *r) {
   }
 }
 
+static bool is_last(const char *impl) { return strstr(impl, "_last") != NULL; }
+
 /* For tiled products (src/op/product.c): few positions and a split inner axis, for the forward pass or, also with
  * strides, the data gradient. */
 static void long_axis(op_case *c, op_random *r) {
   int *i = c->i;
   i[GROUPS] = i[IMAGES] = 1;
   i[INNER] = (int)op_integer(r, 1, 2), i[ROWS] = (int)op_integer(r, 1, 2);
+  if (is_last(c->impl)) i[INNER] = i[ROWS] = 8; /* without padded channels, which are not split */
   i[op_chance(r, 0.5) ? INNER : ROWS] = (int)op_integer(r, 128, 140);
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = 3;
@@ -297,7 +300,11 @@ conv conv_draw(op_case *c, op_random *r) {
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   const bool tiles = strcmp(c->impl, "simt") == 0 || strncmp(c->impl, "mma_warp", 8) == 0;
   /* A simulator needs seconds for the emulated unit. */
-  const bool slow = c->small && strcmp(c->impl, "mma_warpgroup") == 0;
+  const bool slow = c->small && strncmp(c->impl, "mma_warpgroup", 13) == 0;
+  if (is_last(c->impl) && op_chance(r, 0.5)) { /* whole copies of 16 bytes, also in groups */
+    i[INNER] = few ? 8 : AMONG(r, 8, 16, 24, 64);
+    i[ROWS] = few ? (int)op_integer(r, 1, 8) : AMONG(r, 8, 16, 40, 65);
+  }
   if (tiles && !c->gradient && !slow && op_chance(r, 0.15)) long_axis(c, r);
   if (c->tiles && c->form == CONV_PLANE) several_blocks(c, r);
   if (is_line(c)) one_high(i);

@@ -55,6 +55,10 @@ clade__gather clade__gather_of(const clade_node *n);
 clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
                                  clade_kernel_step **out);
 void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n);
+/* Strides of the epilogue's operands, dense or with channels last, along images, channels and pixels ([5] to [7]). */
+void clade__gather_strides(const clade_node *n, int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK]);
+/* Whether an operand of the epilogue has the result's channels, height and width, and thus its layout. */
+bool clade__gather_whole(const clade_shape *operand, const clade_shape *y);
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);

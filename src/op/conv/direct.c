@@ -268,7 +268,7 @@ static clade_layout weights_layout(const clade_query *q) {
       .axis = forward ? 0 : 1, .block = (uint16_t)panel, .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
 }
 
-static bool whole(const clade_shape *operand, const clade_shape *y) {
+bool clade__gather_whole(const clade_shape *operand, const clade_shape *y) {
   int first = operand->rank - 3;
   if (first < 0 || (first == 0 && y->dim[2] * y->dim[3] == 1)) return false;
   for (int i = 0; i < 3; i++)
@@ -280,7 +280,7 @@ void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_
   const clade_node *n = q->node;
   out[0] = (clade_layout){.axis = 1, .block = LANES};
   for (int i = 2; i < n->n_in; i++)
-    if (whole(&n->in[i].shape, &n->out[0].shape))
+    if (clade__gather_whole(&n->in[i].shape, &n->out[0].shape))
       in[i] = (clade_layout){.axis = (int16_t)(n->in[i].shape.rank - 3), .block = LANES};
 }
 

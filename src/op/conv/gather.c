@@ -41,16 +41,21 @@ clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade
   return CLADE_OK;
 }
 
-void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n) {
+void clade__gather_strides(const clade_node *n, int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK]) {
   const clade_shape *y = &n->out[0].shape;
-  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
-  for (int i = 2; i < n->n_in; i++) { /* images, channels, pixels */
-    int64_t own[CLADE_MAX_RANK] = {0};
+  for (int i = 2; i < n->n_in; i++) {
+    const int64_t block = n->in[i].layout.block; /* all channels, padded, if they are last */
+    int64_t own[CLADE_MAX_RANK] = {0}, *to = strides[i - 2];
     clade__broadcast_strides(&n->in[i].shape, y, own);
-    strides[i - 2][5] = own[0];
-    strides[i - 2][6] = own[1];
-    strides[i - 2][7] = y->dim[3] == 1 ? own[2] : own[3];
+    to[5] = block && own[0] ? block * y->dim[2] * y->dim[3] : own[0];
+    to[6] = block ? 1 : own[1];
+    to[7] = block ? block : y->dim[3] == 1 ? own[2] : own[3];
   }
+}
+
+void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n) {
+  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
+  clade__gather_strides(n, strides);
   clade__epilogue_args(s, n, strides);
 }
 

@@ -11,10 +11,15 @@ static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 /* Distance between taps that reach whole positions. */
 static int64_t step_of(clade__map_1d m) { return m.div / common(m.div, m.delta < 0 ? -m.delta : m.delta); }
 
-static clade__matmul gather_product(const clade_node *n) {
+/* Matrix units take images with channels last, where their tiles are loaded by copies of 16 bytes: the layout's block
+ * holds all channels, padded to whole copies. Then rows are positions and columns channels, else rows are channels. */
+enum { COPY = CLADE__CHANNEL_COPY };
+static bool is_last(const clade__tiles *t) { return t->tables && t->params == CLADE__TILE_PARAMS; }
+
+static clade__matmul gather_product(const clade_node *n, bool last) {
   const clade__conv_attrs *a = n->attrs;
   clade__gather g = clade__gather_of(n);
-  clade__matmul p = {.m = g.rows, .n = g.n, .k = g.inner, .matrices = g.groups};
+  clade__matmul p = {.m = g.rows, .n = g.n, .k = last ? clade__up(g.inner, COPY) : g.inner, .matrices = g.groups};
   for (int i = 0; i < 2; i++) { /* most positions: the first phase; most taps: maybe another */
     clade__map_1d m = g.map(&a->window, i);
     int64_t step = step_of(m);
@@ -22,50 +27,83 @@ static clade__matmul gather_product(const clade_node *n) {
     p.k *= (g.kernel[i] + step - 1) / step;
     p.matrices *= CLADE_MIN(m.div, g.result[i]);
   }
-  return p;
+  return last ? (clade__matmul){p.n, p.m, p.k, p.matrices} : p;
 }
 
-static clade__parts gather_parts(const clade_node *n) {
-  const clade__matmul p = gather_product(n);
-  return clade__parts_of(&p);
+/* Parts are added as they lie in the result, which thus has no padding. */
+static clade__parts gather_parts(const clade_node *n, bool last) {
+  const clade__matmul p = gather_product(n, last);
+  return last && n->out[0].shape.dim[1] % COPY ? clade__parts_cut(&p, 1) : clade__parts_of(&p);
 }
 
 static int64_t results_of(const clade_node *n) { return clade__product(&n->out[0].shape, 0, 4); }
 
 static void gather_defaults(const clade_query *q, const clade__tiles *t, int32_t *config) {
-  const clade__parts parts = gather_parts(q->node);
+  const clade__parts parts = gather_parts(q->node, is_last(t));
   clade__tiles_defaults(q, t, &parts.each, config);
 }
 
 static const char *gather_accept(const clade_query *q, const clade__tiles *t) {
-  const clade__parts parts = gather_parts(q->node);
+  const clade__parts parts = gather_parts(q->node, is_last(t));
+  const clade__gather g = clade__gather_of(q->node);
+  if (is_last(t)) {
+    if (clade__is_integer(q->node->in[0].dtype)) return "made for f16 and bf16";
+    if (g.groups > 1 && g.inner % COPY) return "a group's channels do not begin at a copy of 16 bytes";
+    if (g.groups * CLADE_MAX(g.inner, g.rows) > UINT16_MAX - COPY) return "a block does not hold all channels";
+  }
   return clade__tiles_refuse(q, t, &parts.each, false);
 }
 
 static double gather_cost(const clade_query *q, const clade__tiles *t) {
-  const clade__parts parts = gather_parts(q->node);
+  const clade__parts parts = gather_parts(q->node, is_last(t));
   const double moved = 2 * (double)clade__parts_bytes(&parts, results_of(q->node)); /* written and read again */
   return clade__tiles_cost(q, t, &parts.each, clade__node_bytes(q->node) + moved);
 }
 
 size_t clade__gather_tiles_workspace(const clade_query *q) {
-  const clade__parts parts = gather_parts(q->node);
+  const clade__parts parts = gather_parts(q->node, false);
   return clade__parts_bytes(&parts, results_of(q->node));
 }
 
-static clade_status gather_join(clade_emit *e, const clade_query *q, const clade__gather *g, const clade__parts *p) {
-  const int64_t dim[] = {1, 1, 1, 1, 1, g->n, g->groups * g->rows, g->result[0] * g->result[1]};
+size_t clade__gather_last_tiles_workspace(const clade_query *q) {
+  const clade__parts parts = gather_parts(q->node, true);
+  return clade__parts_bytes(&parts, results_of(q->node));
+}
+
+void clade__gather_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  const clade_node *n = q->node;
+  const int inner = n->op == &clade__op_conv2d; /* the weights' axis along which products are added */
+  in[0] = clade__channels_last(1, n->in[0].shape.dim[1]);
+  in[1] = clade__channels_last(inner, n->in[1].shape.dim[inner]);
+  out[0] = clade__channels_last(1, n->out[0].shape.dim[1]);
+  for (int i = 2; i < n->n_in; i++)
+    if (clade__gather_whole(&n->in[i].shape, &n->out[0].shape))
+      in[i] = clade__channels_last(n->in[i].shape.rank - 3, n->out[0].shape.dim[1]);
+}
+
+static clade_status gather_join(clade_emit *e, const clade_query *q, const clade__gather *g, const clade__parts *p,
+                                bool last) {
+  const int64_t pixels = g->result[0] * g->result[1], channels = g->groups * g->rows;
+  const int64_t dim[] = {1, 1, 1, 1, 1, g->n, last ? pixels : channels, last ? channels : pixels};
+  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
   clade_kernel_step *s;
   CLADE_TRY(clade__parts_join(e, q, p, dim, 1, &s));
-  clade__gather_epilogue(s, q->node);
+  clade__gather_strides(q->node, strides);
+  for (int i = 0; last && i < CLADE__ELT_INPUTS; i++) {
+    const int64_t channel = strides[i][6];
+    strides[i][6] = strides[i][7];
+    strides[i][7] = channel;
+  }
+  clade__epilogue_args(s, q->node, strides);
   return CLADE_OK;
 }
 
 static clade_status gather_emit(clade_emit *e, const clade_query *q, const clade__tiles *t) {
   clade__gather g = clade__gather_of(q->node);
-  const clade__parts parts = gather_parts(q->node);
+  const bool last = is_last(t), deep = last || g.w_inner < g.w_row;
+  const clade__parts parts = gather_parts(q->node, last);
   const clade__window *w = clade__conv_window(q->node);
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_tiles");
+  clade_kernel_step *s = clade_emit_kernel(e, last ? "conv2d_gather_last" : "conv2d_gather_tiles");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_define_text(s, "TB", clade_dtype_name(q->node->in[1].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
@@ -78,6 +116,11 @@ static clade_status gather_emit(clade_emit *e, const clade_query *q, const clade
   else
     clade_emit_out(s, 0);
   clade__gather_sizes(s, &g);
+  if (last) { /* (row, tap, inner channel); the data pass has the inner channels of all groups side by side */
+    g.w_inner = q->node->in[1].layout.block;
+    g.w_row = g.kernel[0] * g.kernel[1] * g.w_inner;
+    g.w_group = q->node->op == &clade__op_conv2d ? g.rows * g.w_row : g.inner;
+  }
   clade_emit_index8(
       s, 7,
       (int64_t[]){g.kernel[0], g.kernel[1], g.w_group, g.w_row, g.w_inner, step_of(g.map(w, 0)), step_of(g.map(w, 1))});
@@ -89,11 +132,11 @@ static clade_status gather_emit(clade_emit *e, const clade_query *q, const clade
     clade__gather_epilogue(s, q->node);
   }
   const int64_t run = clade__tiles_run(q, t);
-  const bool deep = g.w_inner < g.w_row, runs = !clade__is_integer(q->node->in[0].dtype) || t->unit != CLADE_UNITS;
+  const bool runs = !clade__is_integer(q->node->in[0].dtype) || t->unit != CLADE_UNITS;
   clade__tiles_launch(
       s, q, t, &parts.each, (clade__lies){deep, runs && deep && g.w_row % run == 0},
-      (clade__lies){false, runs && clade__conv_is_point(q->node) && g.source[0] * g.source[1] % run == 0});
-  return parts.n > 1 ? gather_join(e, q, &g, &parts) : CLADE_OK;
+      (clade__lies){last, runs && clade__conv_is_point(q->node) && g.source[0] * g.source[1] % run == 0});
+  return parts.n > 1 ? gather_join(e, q, &g, &parts, last) : CLADE_OK;
 }
 
 /* ---- conv2d_weights: one matrix per group and part of the sum ---- */
@@ -154,20 +197,21 @@ static clade_status weights_emit(clade_emit *e, const clade_query *q, const clad
 }
 
 /* ---- implementations ---- */
-#define WAY(OF, NAME, TILES)                                                                                         \
-  static void OF##_##NAME##_defaults(const clade_query *q, int32_t *config) { OF##_defaults(q, &TILES, config); }    \
-  static bool OF##_##NAME##_configs(const clade_query *q, int i, int32_t *config) {                                  \
-    (void)q;                                                                                                         \
-    return clade__tiles_configs(&TILES, i, config);                                                                  \
-  }                                                                                                                  \
-  const char *clade__##OF##_##NAME##_accept(const clade_query *q) { return OF##_accept(q, &TILES); }                 \
-  double clade__##OF##_##NAME##_cost(const clade_query *q) { return OF##_cost(q, &TILES); }                          \
-  clade_status clade__##OF##_##NAME##_emit(clade_emit *e, const clade_query *q) { return OF##_emit(e, q, &TILES); }  \
-  const clade_space clade__##OF##_##NAME##_space = {sizeof(clade_space), clade__tile_params, OF##_##NAME##_defaults, \
-                                                    OF##_##NAME##_configs};
-WAY(gather, simt, clade__tiles_simt)
-WAY(gather, warp, clade__tiles_warp_gather)
-WAY(gather, warpgroup, clade__tiles_warpgroup_gather)
-WAY(weights, simt, clade__tiles_simt)
-WAY(weights, warp, clade__tiles_warp_gather)
-WAY(weights, warpgroup, clade__tiles_warpgroup_gather)
+#define WAY(OF, TO, TILES, PARAMS)                                                                         \
+  static void TO##_defaults(const clade_query *q, int32_t *config) { OF##_defaults(q, &TILES, config); }   \
+  static bool TO##_configs(const clade_query *q, int i, int32_t *config) {                                 \
+    (void)q;                                                                                               \
+    return clade__tiles_configs(&TILES, i, config);                                                        \
+  }                                                                                                        \
+  const char *clade__##TO##_accept(const clade_query *q) { return OF##_accept(q, &TILES); }                \
+  double clade__##TO##_cost(const clade_query *q) { return OF##_cost(q, &TILES); }                         \
+  clade_status clade__##TO##_emit(clade_emit *e, const clade_query *q) { return OF##_emit(e, q, &TILES); } \
+  const clade_space clade__##TO##_space = {sizeof(clade_space), PARAMS, TO##_defaults, TO##_configs};
+WAY(gather, gather_simt, clade__tiles_simt, clade__tile_params)
+WAY(gather, gather_warp, clade__tiles_warp_gather, clade__tile_params)
+WAY(gather, gather_warpgroup, clade__tiles_warpgroup_gather, clade__tile_params)
+WAY(gather, gather_last_warp, clade__tiles_warp_last, clade__staged_params)
+WAY(gather, gather_last_warpgroup, clade__tiles_warpgroup_last, clade__staged_params)
+WAY(weights, weights_simt, clade__tiles_simt, clade__tile_params)
+WAY(weights, weights_warp, clade__tiles_warp_gather, clade__tile_params)
+WAY(weights, weights_warpgroup, clade__tiles_warpgroup_gather, clade__tile_params)
