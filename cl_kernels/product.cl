@@ -23,6 +23,7 @@
  *   PRODUCTS(s)             adds the products of slice s
  *   SEEN                    makes a written slice visible to the unit, before the barrier
  *   ENDED(n)                waits until all products but those of the last n slices are complete
+ *   ENDED_ALL               waits for all of them, before the accumulators are read; ENDED(0) unless defined
  *   RESULTS                 a PUT(sum, row, column) for each result that exists */
 #if ROLLED /* on CPUs, for tests: PoCL takes seconds to compile unrolled loops */
 #define UNROLL _Pragma("nounroll")
@@ -121,6 +122,9 @@
 
 #define TURNS(deep) (ALONG(deep) && !(deep)) /* the operand is transposed on the way */
 
+#ifndef ENDED_ALL
+#define ENDED_ALL ENDED(0)
+#endif
 #include "product_sources.cl"
 
 #ifdef ENTRY
@@ -403,6 +407,37 @@ __attribute__((always_inline)) static inline void FN(collect)(__local RAW *to, c
   }
 }
 #endif
+#ifdef WANT_conv2d_weights_last
+/* Copies a slice of pixels: `there` channels from x on of the pixels that `tap` reaches from each of the `steps`
+ * positions from `position` on. A turn of the group copies APART positions. */
+#define APART (ITEMS * EACH / BN)
+__attribute__((always_inline)) static inline void FN(collect)(__local RAW *to, const __global RAW *x, const INDEX4 tap,
+                                                              const int there, const index_t position,
+                                                              const index_t steps, const index8_t dims,
+                                                              const index8_t map, const index_t pitch,
+                                                              const bool whole, const int id) {
+  int k = id * EACH / BN;
+  index_t line = (position + k) / dims.s7, column = position + k - line * dims.s7, image = line / dims.s6;
+  line -= image * dims.s6;
+  COPIES
+  for (int turn = 0; turn < (BN * DEEP + EACH * ITEMS - 1) / (EACH * ITEMS); turn++) {
+    if (BN * DEEP % (EACH * ITEMS) && k >= DEEP) break;
+    const index_t py = line * map.s0 + tap.z, px = column * map.s4 + tap.w;
+    const bool in = k < steps && py >= 0 && py < dims.s4 && px >= 0 && px < dims.s5;
+    const __global RAW *source = in ? x + ((image * dims.s4 + py) * dims.s5 + px) * pitch : x;
+    const int most = in ? there : 0;
+    __local RAW *at = to + PLACE(false, BN, id * EACH % BN, k);
+    if (whole)
+      FN(copy)(at, source, most * (int)sizeof(RAW));
+    else
+      for (int e = 0; e < EACH; e++) at[e] = e < most ? source[e] : (RAW)0;
+    k += APART;
+    for (column += APART; column >= dims.s7; column -= dims.s7)
+      if (++line == dims.s6) line = 0, image++;
+  }
+}
+#undef APART
+#endif
 #define SLICES(s, wanted)                           \
   if ((wanted) && (s) < slices) {                   \
     const index_t begins = (index_t)(s) * DEEP;     \
@@ -436,7 +471,7 @@ GROUP(ITEMS, 1, 1) STAGED(ARGS) {
     PRODUCTS(s)
     ENDED(1)
   }
-  ENDED(0)
+  ENDED_ALL
   RESULTS
 }
 #endif
@@ -490,6 +525,7 @@ KERNEL(product_join)
 #undef EACH
 #undef ELEMENT
 #undef ENDED
+#undef ENDED_ALL
 #undef ENTRY
 #undef EPILOGUE_AT
 #undef EXCHANGE
@@ -607,6 +643,7 @@ KERNEL(product_join)
 #undef PITCH
 #undef PIXEL
 #undef OPEN_PHASE
+#undef OPEN_PART
 #undef ACROSS
 #undef WORD
 #undef WORD_bf16

@@ -254,24 +254,30 @@ static inline INDEX4 FN(step)(const index_t k, const INDEX4 down, const INDEX4 a
   }
 #endif
 
-#ifdef WANT_conv2d_weights_tiles
+#if defined WANT_conv2d_weights_tiles || defined WANT_conv2d_weights_last
 /* Rows: channels of a group of y. Columns: taps of all inner channels. Steps: `span` positions in all images, for each
  * part of the sum. Arguments as in conv2d_weights.cl. */
-#define ENTRY KERNEL(conv2d_weights_tiles)
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index_t span
 #define MATRICES ((long)dims.s1 * taps.s2)
-#define OPEN                                                                                           \
+#define OPEN_PART                                                                                      \
   const index_t group = matrix % dims.s1, first = matrix / dims.s1 * span, pixels = dims.s6 * dims.s7; \
-  const index_t rows = dims.s2, columns = dims.s3 * taps.s0 * taps.s1, plane = dims.s4 * dims.s5;      \
+  const index_t rows = dims.s2, line = dims.s3 * taps.s0 * taps.s1;                                    \
   const index_t depth = min(span, dims.s0 * pixels - first);                                           \
   USE(const STORAGE(T), x);                                                                            \
   USE(const STORAGE(T), y);                                                                            \
   USE(float, out);                                                                                     \
-  x += group * dims.s3 * plane;                                                                        \
-  y += group * rows * pixels;                                                                          \
-  out += matrix * rows * columns;
+  out += matrix * rows * line;
+#endif
+
+#ifdef WANT_conv2d_weights_tiles
+#define ENTRY KERNEL(conv2d_weights_tiles)
+#define OPEN                                                          \
+  OPEN_PART                                                           \
+  const index_t columns = line, plane = dims.s4 * dims.s5;            \
+  x += group * dims.s3 * plane;                                       \
+  y += group * rows * pixels;
 #define STEP(k)                                                                                              \
   {                                                                                                          \
     const index_t image = (first + (k)) / pixels, pixel = (first + (k)) % pixels;                            \
@@ -287,4 +293,31 @@ static inline INDEX4 FN(step)(const index_t k, const INDEX4 down, const INDEX4 a
 #define LEFT_FROM(k, m) ((m) * pixels + step_offset[k_at].x)
 #define LEFT(k, m)      ELEMENT(T, y, LEFT_FROM(k, m))
 #define PUT(sum, m, n) out[(m) * columns + (n)] = sum;
+#endif
+
+#ifdef WANT_conv2d_weights_last
+/* Columns: all inner channels, padded, of one tap after the other. Both operands are contiguous across the inner axis. */
+#define STAGED KERNEL(conv2d_weights_last)
+#define TABLES
+#define OPEN                                                                                    \
+  OPEN_PART                                                                                     \
+  const index_t pitch = PITCH(dims.s1 * dims.s3), left_pitch = PITCH(dims.s1 * rows);           \
+  const index_t columns = taps.s0 * taps.s1 * PITCH(dims.s3);                                   \
+  x += group * dims.s3;                                                                         \
+  y += group * rows;
+/* All copies of a work-item are of the same channels of the same tap. */
+#define STARTS                                                                                  \
+  const bool left_whole = WHOLE(y), right_whole = WHOLE(x);                                     \
+  const index_t own = column0 + id * EACH % BN, number = own / PITCH(dims.s3), channel = own - number * PITCH(dims.s3); \
+  const int there = own < columns ? (int)min(dims.s3 - channel, (index_t)EACH) : 0;             \
+  const INDEX4 tap = (INDEX4)(0, 0, number / taps.s1 * map.s2 + map.s1, number % taps.s1 * map.s6 + map.s5);
+#define COPY_LEFT(to, k)                                                                        \
+  FN(bring)(to, (const __global RAW *)y + (first + (k)) * left_pitch + row0, false, BM, rows - row0, depth - (k), 1, left_pitch, left_whole, id);
+#define COPY_RIGHT(to, k) \
+  FN(collect)(to, (const __global RAW *)x + channel, tap, there, first + (k), depth - (k), dims, map, pitch, right_whole, id);
+#define PUT(sum, m, n)                                                                                            \
+  {                                                                                                               \
+    const index_t place = (n) / PITCH(dims.s3), channel = (n) - place * PITCH(dims.s3);                           \
+    if (channel < dims.s3) out[(m) * line + channel * taps.s0 * taps.s1 + place] = sum;                           \
+  }
 #endif

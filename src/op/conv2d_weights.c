@@ -183,6 +183,8 @@ static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "depthwise_group", CLADE__TEAMS, .accept = clade__weights_depthwise_group_accept,
                .cost = clade__weights_depthwise_group_cost, .workspace = clade__weights_depthwise_group_workspace,
                .emit = clade__weights_depthwise_group_emit, .file = "conv2d_depthwise_group"),
+    CLADE__LAST_WARPGROUP(weights),
+    CLADE__LAST_WARP(weights),
     CLADE__PRODUCT_WARPGROUP(weights),
     CLADE__PRODUCT_WARP(weights),
     CLADE__PRODUCT_SIMT(weights),

@@ -86,7 +86,8 @@ static uint64_t local_of(const clade_query *q, const clade__tiles *t, const int3
   const int64_t stages = t->params > STAGES ? config[STAGES] : 2;
   int64_t bytes = 4 * stages * (words_of(q, t, config[BM], config[BK]) + words_of(q, t, config[BN], config[BK]));
   const int64_t steps = 2 * config[BK] * (has_unit(t) ? in_word(q) : 1) + config[BN];
-  if (t->tables) bytes += (t->params > STAGES ? config[BM] : steps) * 32; /* offsets of 64 bits */
+  if (t->tables)
+    bytes += (t->params > STAGES ? CLADE_MAX(config[BM], config[BN]) : steps) * 32; /* offsets of 64 bits */
   if (imitated(q, t) && !t->warpgroup)
     bytes += items_of(t, config) * ((config[TM] + config[TN]) / SQUARE) * 16; /* fragments of the emulated lanes */
   return (uint64_t)bytes;

@@ -98,10 +98,11 @@ const char *clade__gemm_warpgroup_loose_accept(const clade_query *q);
 double clade__gemm_loose_cost(const clade_query *q);
 #define CLADE__LAST_WAYS(X, OF) X(OF, warp) X(OF, warpgroup)
 CLADE__LAST_WAYS(CLADE__PRODUCT_DECLARE, gather_last)
+CLADE__LAST_WAYS(CLADE__PRODUCT_DECLARE, weights_last)
 size_t clade__gemm_tiles_workspace(const clade_query *q);
 size_t clade__gather_tiles_workspace(const clade_query *q);
-size_t clade__gather_last_tiles_workspace(const clade_query *q);
 void clade__gather_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+void clade__weights_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 size_t clade__weights_tiles_workspace(const clade_query *q);
 
 #define CLADE__PRODUCT(OF, WAY)                                                                                   \
@@ -111,11 +112,13 @@ size_t clade__weights_tiles_workspace(const clade_query *q);
 #define CLADE__PRODUCT_WARP(OF) CLADE_IMPL(.name = "mma_warp", CLADE__WARPS, CLADE__PRODUCT(OF, warp))
 #define CLADE__PRODUCT_WARPGROUP(OF) \
   CLADE_IMPL(.name = "mma_warpgroup", CLADE__WARPGROUPS, CLADE__PRODUCT(OF, warpgroup))
-/* Images with channels last. */
-#define CLADE__PRODUCT_LAST(OF)                                                                     \
-  CLADE_IMPL(.name = "mma_warpgroup_last", CLADE__WARPGROUPS, CLADE__PRODUCT(OF##_last, warpgroup), \
-             .layouts = clade__##OF##_last_layouts),                                                \
-      CLADE_IMPL(.name = "mma_warp_last", CLADE__WARPS, CLADE__PRODUCT(OF##_last, warp),            \
-                 .layouts = clade__##OF##_last_layouts)
+/* The same with channels last (docs/layouts.md). */
+#define CLADE__LAST(OF, WAY)                                                           \
+  .accept = clade__##OF##_last_##WAY##_accept, .layouts = clade__##OF##_last_layouts,  \
+  .cost = clade__##OF##_last_##WAY##_cost, .workspace = clade__##OF##_tiles_workspace, \
+  .emit = clade__##OF##_last_##WAY##_emit, .space = &clade__##OF##_last_##WAY##_space
+#define CLADE__LAST_WARP(OF) CLADE_IMPL(.name = "mma_warp_last", CLADE__WARPS, CLADE__LAST(OF, warp))
+#define CLADE__LAST_WARPGROUP(OF) \
+  CLADE_IMPL(.name = "mma_warpgroup_last", CLADE__WARPGROUPS, CLADE__LAST(OF, warpgroup))
 
 #endif

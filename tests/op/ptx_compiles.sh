@@ -131,6 +131,24 @@ u8 i8 i32 s32 u8\.s8 32 256
 f8e4m3 f8e4m3 f32 f32 e4m3\.e4m3 32 128 , 1, 1
 TYPES
 
+# kernel, left and right deep, warpgroup, BM, BN, BK, TM, TN, stages, operand type, required instruction
+while read -r kernel left right warpgroup rows columns slice tall wide stages type want; do
+  echo "$kernel of $type, $rows x $columns, $stages slices"
+  defines=(-DWANT_$kernel -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DWARPGROUP="$warpgroup" -DIMITATE=0 -DINTEGER=0 -DIN_PARTS=0
+    -DT="$type" -DTB="$type" -DOUT="$type" -DBM="$rows" -DBN="$columns" -DBK="$slice" -DTM="$tall" -DTN="$wide" -DSTAGES="$stages"
+    -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right" -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+  cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" | compile "$always" "$want"
+done <<'LAST'
+conv2d_gather_last 1 1 0 128 128 16 64 32 2 bf16 mma\.sync\.aligned\.m16n8k16
+conv2d_gather_last 1 1 0 16 32 16 16 16 3 f16 mma\.sync\.aligned\.m16n8k16
+conv2d_gather_last 1 1 1 128 256 32 16 256 4 bf16 wgmma\.mma_async
+conv2d_gather_last 1 1 1 64 64 32 16 64 4 f16 wgmma\.mma_async
+conv2d_weights_last 0 0 0 128 128 16 64 32 2 bf16 ldmatrix.*\.trans
+conv2d_weights_last 0 0 0 16 32 16 16 16 3 f16 ldmatrix.*\.trans
+conv2d_weights_last 0 0 1 128 256 32 16 256 4 bf16 wgmma\.mma_async.* 1, 1;
+conv2d_weights_last 0 0 1 64 64 32 16 64 4 f16 wgmma\.mma_async.* 1, 1;
+LAST
+
 # unit, warpgroup, BM, BN, BK, TM, TN, operand type, required instructions
 while read -r units warpgroup rows columns slice tall wide type want; do
   for kernel in gemm_forward_tiles conv2d_gather_tiles conv2d_weights_tiles; do
@@ -220,6 +238,8 @@ for window in "3 1" "3 2" "5 1" "5 2" "0 0"; do
   fours conv2d_depthwise_group f32 'st\.global\.f32' -DTAPS="$taps" -DSTEP="$step" -DWANT_conv2d_depthwise_group
   fours conv2d_depthwise_group f32 'shfl\.sync\.bfly' -DTAPS="$taps" -DSTEP="$step" -DTEAM=64 -DBESIDE=4 -DSPREAD=0 -DSHUFFLES=1 \
     -DWANT_conv2d_weights_depthwise_group
+  fours pool2d_group_last f32 'ld\.global\.v4\.f32' -DWINNERS="$((step % 2))" -DMAX="$((taps % 2))" -DWANT_pool2d_forward_group_last \
+    -DWANT_pool2d_backward_group_last
   fours pool2d_group f32 'ld\.global\.f32' -DTAPS="$((taps % 5))" -DWINNERS="$((step % 2))" -DMAX=1 -DWANT_pool2d_forward_group
 done
 fours pool2d_group f32 'st\.global\.v4\.f32' -DWANT_max_pool2d_backward_group -DWANT_avg_pool2d_backward_group

@@ -43,15 +43,17 @@ static void gather_defaults(const clade_query *q, const clade__tiles *t, int32_t
   clade__tiles_defaults(q, t, &parts.each, config);
 }
 
+static const char *last_refuses(const clade_query *q, int64_t groups, int64_t inner, int64_t rows) {
+  if (clade__is_integer(q->node->in[0].dtype)) return "made for f16 and bf16";
+  if (groups > 1 && inner % COPY) return "a group's channels do not begin at a copy of 16 bytes";
+  return groups * CLADE_MAX(inner, rows) > UINT16_MAX - COPY ? "a block does not hold all channels" : NULL;
+}
+
 static const char *gather_accept(const clade_query *q, const clade__tiles *t) {
   const clade__parts parts = gather_parts(q->node, is_last(t));
   const clade__gather g = clade__gather_of(q->node);
-  if (is_last(t)) {
-    if (clade__is_integer(q->node->in[0].dtype)) return "made for f16 and bf16";
-    if (g.groups > 1 && g.inner % COPY) return "a group's channels do not begin at a copy of 16 bytes";
-    if (g.groups * CLADE_MAX(g.inner, g.rows) > UINT16_MAX - COPY) return "a block does not hold all channels";
-  }
-  return clade__tiles_refuse(q, t, &parts.each, false);
+  const char *reason = is_last(t) ? last_refuses(q, g.groups, g.inner, g.rows) : NULL;
+  return reason ? reason : clade__tiles_refuse(q, t, &parts.each, false);
 }
 
 static double gather_cost(const clade_query *q, const clade__tiles *t) {
@@ -61,12 +63,7 @@ static double gather_cost(const clade_query *q, const clade__tiles *t) {
 }
 
 size_t clade__gather_tiles_workspace(const clade_query *q) {
-  const clade__parts parts = gather_parts(q->node, false);
-  return clade__parts_bytes(&parts, results_of(q->node));
-}
-
-size_t clade__gather_last_tiles_workspace(const clade_query *q) {
-  const clade__parts parts = gather_parts(q->node, true);
+  const clade__parts parts = gather_parts(q->node, q->node->in[0].layout.block > 0);
   return clade__parts_bytes(&parts, results_of(q->node));
 }
 
@@ -155,26 +152,28 @@ static int64_t parts_of(const clade_query *q, const clade__weights *p) {
   return CLADE_MAX((p->n * p->result[0] * p->result[1] + span - 1) / span, 1);
 }
 
-static clade__matmul weights_product(const clade_query *q, const clade__weights *p) {
-  return (clade__matmul){p->rows, p->columns, span_of(q, p), p->groups * parts_of(q, p)};
+static clade__matmul weights_product(const clade_query *q, const clade__weights *p, bool last) {
+  const int64_t taps = p->kernel[0] * p->kernel[1], inner = last ? clade__up(p->inner, COPY) : p->inner;
+  return (clade__matmul){p->rows, taps * inner, span_of(q, p), p->groups * parts_of(q, p)};
 }
 
 static void weights_defaults(const clade_query *q, const clade__tiles *t, int32_t *config) {
   clade__weights w = clade__weights_of(q->node, false);
-  clade__matmul p = weights_product(q, &w);
+  clade__matmul p = weights_product(q, &w, is_last(t));
   clade__tiles_defaults(q, t, &p, config);
 }
 
 static const char *weights_accept(const clade_query *q, const clade__tiles *t) {
   clade__weights w = clade__weights_of(q->node, false);
-  clade__matmul p = weights_product(q, &w);
-  const char *reason = clade__tiles_refuse(q, t, &p, false);
+  clade__matmul p = weights_product(q, &w, is_last(t));
+  const char *reason = is_last(t) ? last_refuses(q, w.groups, w.inner, w.rows) : NULL;
+  if (!reason) reason = clade__tiles_refuse(q, t, &p, false);
   return reason ? reason : clade__cut_short(q->device, (double)parts_of(q, &w) + 1);
 }
 
 static double weights_cost(const clade_query *q, const clade__tiles *t) {
   clade__weights w = clade__weights_of(q->node, false);
-  clade__matmul p = weights_product(q, &w);
+  clade__matmul p = weights_product(q, &w, is_last(t));
   return clade__tiles_cost(q, t, &p, clade__node_bytes(q->node));
 }
 
@@ -185,15 +184,21 @@ size_t clade__weights_tiles_workspace(const clade_query *q) {
 
 static clade_status weights_emit(clade_emit *e, const clade_query *q, const clade__tiles *t) {
   clade__weights w = clade__weights_of(q->node, false);
-  clade__matmul p = weights_product(q, &w);
+  const bool last = is_last(t);
+  clade__matmul p = weights_product(q, &w, last);
   int64_t parts = parts_of(q, &w);
-  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_tiles", &w, parts);
+  clade_kernel_step *s = clade__weights_begin(e, q, last ? "conv2d_weights_last" : "conv2d_weights_tiles", &w, parts);
   clade_emit_index(s, span_of(q, &w));
   const int64_t run = clade__tiles_run(q, t), pixels = w.result[0] * w.result[1];
-  clade__tiles_launch(s, q, t, &p, (clade__lies){true, pixels % run == 0},
-                      (clade__lies){true, clade__conv_is_point(q->node) && pixels % run == 0});
+  clade__tiles_launch(s, q, t, &p, (clade__lies){!last, pixels % run == 0},
+                      (clade__lies){!last, clade__conv_is_point(q->node) && pixels % run == 0});
   clade__weights_join(e, q, parts, false, false);
   return CLADE_OK;
+}
+
+void clade__weights_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)out;
+  for (int i = 0; i < 2; i++) in[i] = clade__channels_last(1, q->node->in[i].shape.dim[1]);
 }
 
 /* ---- implementations ---- */
@@ -215,3 +220,5 @@ WAY(gather, gather_last_warpgroup, clade__tiles_warpgroup_last, clade__staged_pa
 WAY(weights, weights_simt, clade__tiles_simt, clade__tile_params)
 WAY(weights, weights_warp, clade__tiles_warp_gather, clade__tile_params)
 WAY(weights, weights_warpgroup, clade__tiles_warpgroup_gather, clade__tile_params)
+WAY(weights, weights_last_warp, clade__tiles_warp_last, clade__staged_params)
+WAY(weights, weights_last_warpgroup, clade__tiles_warpgroup_last, clade__staged_params)
