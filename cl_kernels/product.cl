@@ -409,8 +409,8 @@ __attribute__((always_inline)) static inline void FN(collect)(__local RAW *to, c
 #endif
 #ifdef WANT_conv2d_weights_last
 /* Copies a slice of pixels: `there` channels from x on of the pixels that `tap` reaches from each of the `steps`
- * positions from `position` on. A turn of the group copies APART positions. */
-#define APART (ITEMS * EACH / BN)
+ * positions from `position` on. A turn of the group copies TURN_PLACES positions. */
+#define TURN_PLACES (ITEMS * EACH / BN)
 __attribute__((always_inline)) static inline void FN(collect)(__local RAW *to, const __global RAW *x, const INDEX4 tap,
                                                               const int there, const index_t position,
                                                               const index_t steps, const index8_t dims,
@@ -431,12 +431,12 @@ __attribute__((always_inline)) static inline void FN(collect)(__local RAW *to, c
       FN(copy)(at, source, most * (int)sizeof(RAW));
     else
       for (int e = 0; e < EACH; e++) at[e] = e < most ? source[e] : (RAW)0;
-    k += APART;
-    for (column += APART; column >= dims.s7; column -= dims.s7)
+    k += TURN_PLACES;
+    for (column += TURN_PLACES; column >= dims.s7; column -= dims.s7)
       if (++line == dims.s6) line = 0, image++;
   }
 }
-#undef APART
+#undef TURN_PLACES
 #endif
 #define SLICES(s, wanted)                           \
   if ((wanted) && (s) < slices) {                   \

@@ -229,7 +229,7 @@ static inline RAW FN(element)(const __local RAW *base, const ulong operand, cons
 #endif
 #define ENDED(n) __asm__ volatile(LATE("wgmma.wait_group.sync.aligned %0;") ::"n"(n) : "memory");
 /* Names the accumulators, which compilers otherwise read before the wait. */
-#define ENDED_ALL __asm__ volatile(LATE("wgmma.wait_group.sync.aligned 0;") : CLADE_PASTE(ACCUMULATORS_, TN)::"memory");
+#define ENDED_ALL __asm__ volatile(LATE("wgmma.wait_group.sync.aligned 0;") : ALL_SUMS(sum) : : "memory");
 #define HELD
 #endif
 #else
