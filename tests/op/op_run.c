@@ -205,7 +205,8 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
   if (!t->target->op->impls || t->target->chosen)
     return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
   const clade_impl *it = t->target->op->impls[impl];
-  snprintf(prefer, sizeof prefer, "%s=%s/%d", t->target->op->name, it->name, t->c->alternative);
+  const int alternative = t->target->config ? clade__alternative_of(it, t->target->config) : t->c->alternative;
+  snprintf(prefer, sizeof prefer, "%s=%s/%d", t->target->op->name, it->name, alternative);
   const bool strict = !it->loose; /* a loose implementation is used in its own turn only */
   clade__impl_anywhere = t->target->anywhere >> it->family & 1 ? it : NULL;
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer, .strict = strict);
@@ -372,11 +373,10 @@ static void tell(clade_device *device, const op_told *told) {
   info->cache_bytes = clade__least_cache = told->last_cache;
 }
 
-/* Cases use the alternatives of an implementation's layouts at random, or the one of the configuration to test. */
+/* Cases use the alternatives of an implementation's layouts at random. */
 static int alternative_for(const op_target *target, const op_case *c, int impl) {
   const int n = target->op->impls ? clade__alternatives(target->op->impls[impl]) : 1;
   op_random random = {.seed = (uint64_t)c->number * 7919u + (uint64_t)c->dtype};
-  if (n > 1 && target->config) return target->config[0];
   return n > 1 ? (int)op_integer(&random, 0, n - 1) : 0;
 }
 
