@@ -73,7 +73,7 @@ json_t *clade__train_settings(const clade__training *tr) {
                    t->smoothing, "ranks", tr->ranks, "compress", wire, "sync_batch_norm",
                    t->sync_batch_norm && tr->grid.data > 1, "reduce", clade__train_reduced_by(tr), "split",
                    split_json(tr), "precision", precision, "tensor", t->tensor, "pipeline", t->pipeline, "interleave",
-                   t->interleave, "micro_batches", t->micro_batches, "link", link_json(tr));
+                   t->interleave, "micro_batches", t->micro_batches, "tensor_link", link_json(tr));
 }
 
 /* Appends a value as a message shows it, without JSON's quotes. */
@@ -167,7 +167,7 @@ bool clade__train_same_parts(const json_t *before, const json_t *now) {
 /* A change of the rows that follows from another layout is not reported, nor a missing field of an older version. */
 static bool is_told(const char *name, const json_t *before, const json_t *now) {
   const json_t *theirs = json_object_get(before, name);
-  if (!strcmp(name, "link")) return json_is_array(theirs) && json_is_array(json_object_get(now, name));
+  if (!strcmp(name, "tensor_link")) return json_is_array(theirs) && json_is_array(json_object_get(now, name));
   if (strcmp(name, "split") != 0) return theirs;
   return json_array_size(theirs) && clade__train_same_parts(before, now) &&
          json_equal(json_object_get(before, "ranks"), json_object_get(now, "ranks"));

@@ -216,7 +216,7 @@ static void read_precision(clade__training *tr, const json_t *state) {
 
 /* For .link_auto. Without numbers (no layer was divided) they are measured. */
 static void read_speeds(clade__training *tr, const json_t *state) {
-  const json_t *link = json_object_get(json_object_get(state, "settings"), "link");
+  const json_t *link = json_object_get(json_object_get(state, "settings"), "tensor_link");
   if (!tr->t.link_auto || json_array_size(link) != 3) return;
   tr->kept_speeds =
       (clade__speeds){json_number_value(json_array_get(link, 0)), json_number_value(json_array_get(link, 1)),

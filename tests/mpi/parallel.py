@@ -208,7 +208,7 @@ class All(unittest.TestCase):
     def test_disagreement_is_named(self):
         disagree(self, ["--parallel", "tensor=2"], ["--parallel", "pipeline=2"], "pipeline is 1 on rank 0 and 2 on rank 1")
         tensor = ["--parallel", "tensor=2"]
-        disagree(self, [*tensor, "--link", "20,25"], tensor, "link is [20.0,25.0,0.0] on rank 0 and [0.0,0.0,0.0]")
+        disagree(self, [*tensor, "--link", "20,25"], tensor, "tensor_link is [20.0,25.0,0.0] on rank 0 and [0.0,0.0,0.0]")
         disagree(self, ["--micro-batches", "2"], ["--micro-batches", "4"], "micro_batches is 2 on rank 0 and 4 on rank 1")
 
     def test_what_does_not_work(self):
