@@ -4,7 +4,14 @@
 
 #include <stdio.h>
 
-bool clade__units_imitated, clade__units_assumed;
+bool clade__units_imitated;
+unsigned clade__units_assumed;
+
+static bool assumed(const clade__unit_row *row) {
+  for (int i = 0; i < CLADE_UNITS; i++)
+    if (row == &clade__unit_rows[i]) return clade__units_assumed >> i & 1;
+  return false;
+}
 
 /* Bytes of any value, or bf16 integers from -8 to 8, whose sums of products are exact in f32. */
 static void fill(const clade__unit_row *row, uint32_t *in) {
@@ -62,7 +69,7 @@ clade__hash clade__unit_hash(const clade__unit_row *row) {
 }
 
 clade__unit_answer clade__unit_permit(const clade__unit_row *row, char *why, size_t bytes) {
-  return !row->permit || clade__units_assumed || row->permit(why, bytes) ? CLADE__UNIT_YES : CLADE__UNIT_UNKNOWN;
+  return !row->permit || assumed(row) || row->permit(why, bytes) ? CLADE__UNIT_YES : CLADE__UNIT_UNKNOWN;
 }
 
 clade__unit_answer clade__unit_probe(clade_device *device, const clade__unit_row *row, char *why, size_t bytes) {
@@ -86,14 +93,13 @@ bool clade__unit_pass(clade_device *device, const clade__unit_row *row, clade__u
   const clade_device_info *info = &device->facts.info;
   const char *reason = NULL;
   if (!info->sources) reason = "the device has no compiler";
-  if (info->vector_f32 < row->lanes && !clade__units_assumed)
-    reason = "the device's compiler does not go by such long vectors";
+  if (info->vector_f32 < row->lanes && !assumed(row)) reason = "the device's compiler does not go by such long vectors";
   if (clade__quirk_has(device, CLADE__QUIRK_NO_ASM)) reason = "inline assembly ends the process there";
   if (info->device_class != row->on) reason = "devices of this class do not have it";
   if (reason) snprintf(why, bytes, "%s", reason);
   /* missing hardware is reported before other reasons */
   char lack[256];
-  if (!clade__units_assumed && !row->there(&device->facts, lack, sizeof lack)) {
+  if (!assumed(row) && !row->there(&device->facts, lack, sizeof lack)) {
     snprintf(why, bytes, "%s", lack);
     return false;
   }

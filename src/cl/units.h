@@ -6,8 +6,9 @@
 #include "cl/cl.h"
 
 /* For tests; set before the first query. Imitated: a missing unit counts as used, and kernels emulate it; the reason
- * is kept. Assumed: hardware detection is skipped and reports every unit of the device's class. */
-extern bool clade__units_imitated, clade__units_assumed;
+ * is kept. Assumed: a mask of 1 << clade_unit, whose hardware is not looked for and reported. */
+extern bool clade__units_imitated;
+extern unsigned clade__units_assumed;
 
 /* A matrix unit of a device class. The probe's kernel `clade_unit` in `source` runs one work-group of `items`. It
  * reads the words of `in`; its output must equal the result of `want`. */

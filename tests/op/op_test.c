@@ -22,12 +22,13 @@ static const op_test *const tests[] = {
     NULL};
 
 enum { FEW_CASES = 4 }; /* --cases of sanitizer builds */
+enum { SKIPPED = 77 };
 
 typedef struct options {
   const char *op, *device, *variants, *absent, *impl, *family, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles, persistent, brief, wide, types;
+  bool small, verbose, first, once, tiles, persistent, brief, wide, types, emulated;
   clade_dtype left_out;
 } options;
 
@@ -37,6 +38,7 @@ static int usage(const char *program) {
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
       "       [--types] [--persistent] [--kernels FILE] [--brief] [--wide] [--absent FILE] [--family NAME]\n"
+      "       [--emulated]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -62,6 +64,8 @@ static int usage(const char *program) {
       "  --brief          fewer kernels: of f16 and bf16 one alone, by the length of the op's name, and no imitated "
       "matrix units\n"
       "  --wide           indices of 64 bits, as large operands have\n"
+      "  --emulated       AMX is there, as tests/amx emulates it, and no unit is imitated; status 77 where the gate "
+      "refuses it\n"
       "  --variants FILE  fails where the op needs more kernels than its line there allows\n"
       "  --absent FILE    fails where an implementation computes nothing that the op's line there does not name\n",
       program);
@@ -69,17 +73,29 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},     {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},  {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},   {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},      {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},   {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},        {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},         {"tiles", no_argument, 0, 'r'},
-                                        {"persistent", no_argument, 0, 'h'},   {"kernels", required_argument, 0, 'k'},
-                                        {"brief", no_argument, 0, 'a'},        {"wide", no_argument, 0, 'w'},
-                                        {"types", no_argument, 0, 'y'},        {"absent", required_argument, 0, 'q'},
-                                        {"family", required_argument, 0, 'g'}, {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},
+                                        {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},
+                                        {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},
+                                        {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},
+                                        {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},
+                                        {"tiles", no_argument, 0, 'r'},
+                                        {"persistent", no_argument, 0, 'h'},
+                                        {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},
+                                        {"wide", no_argument, 0, 'w'},
+                                        {"types", no_argument, 0, 'y'},
+                                        {"absent", required_argument, 0, 'q'},
+                                        {"family", required_argument, 0, 'g'},
+                                        {"emulated", no_argument, 0, 'u'},
+                                        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -104,6 +120,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'y': o->types = true; break;
     case 'q': o->absent = optarg; break;
     case 'g': o->family = optarg; break;
+    case 'u': o->emulated = true; break;
     default: return false;
     }
   }
@@ -256,7 +273,7 @@ static bool check_coverage(const op_target *t, const options *o, const op_tally 
     }
   int last = count_impls(t->op) - 1;
   bool view = t->op->flags & CLADE_OP_VIEW; /* views have no step */
-  if (last >= 0 && !few && !view && !t->bundle && !t->family && !count[last]) {
+  if (last >= 0 && !few && !only && !view && !t->bundle && !t->family && !count[last]) {
     fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last]->name);
     return false;
   }
@@ -437,6 +454,17 @@ static void pretend(clade_device *device, const options *o) {
   if (o->persistent) facts->quirks |= 1u << CLADE__QUIRK_SLOW_WAKE;
 }
 
+/* AMX, which the gate must have let through. */
+static bool has_tiles(clade_device *device) {
+  bool has = clade_device_ask_units(device) == CLADE_OK;
+  for (int i = CLADE_UNIT_AMX_INT8; i <= CLADE_UNIT_AMX_BF16; i++) {
+    const clade_unit_info *unit = &clade__device_info(device)->unit[i];
+    if (!unit->used) printf("no emulated AMX: %s\n", unit->reason);
+    has = has && unit->used;
+  }
+  return has;
+}
+
 static bool run(const options *o, const op_test *test) {
   op_target t = {.test = test, .op = clade__op_find(test->name), .verbose = o->verbose};
   op_tally tally = {0};
@@ -449,6 +477,7 @@ static bool run(const options *o, const op_test *test) {
   }
   pretend(t.device, o);
   t.has = has(t.device);
+  if (o->emulated && !has_tiles(t.device)) exit(SKIPPED);
   if (!set_families(&t, o)) return false;
   t.kernels = o->kernels ? fopen(o->kernels, "w") : NULL;
   if (o->kernels && !t.kernels) {
@@ -513,7 +542,8 @@ int main(int argc, char **argv) {
   if (!o.once) clade__persistent_least = o.persistent ? 1 : SIZE_MAX;
   clade__always_wide = o.wide;
   /* emulated matrix units, which test their kernels except for the instruction; not for first use */
-  clade__units_imitated = !o.brief && !o.once;
+  clade__units_imitated = !o.brief && !o.once && !o.emulated;
+  if (o.emulated) clade__units_assumed = 1u << CLADE_UNIT_AMX_INT8 | 1u << CLADE_UNIT_AMX_BF16;
   for (int i = 0; tests[i]; i++) {
     if (strcmp(tests[i]->name, o.op) != 0) continue;
     if (o.brief) o.left_out = strlen(o.op) % 2 ? CLADE_F16 : CLADE_BF16;

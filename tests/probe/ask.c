@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   int stop = 0;
   bool reaps = false, parts = false, compiles = false, twice = false, init = false;
   const char *cache = NULL;
-  clade__units_assumed = true;
+  clade__units_assumed = ~0u;
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "ignore")) signal(SIGCHLD, SIG_IGN);
     reaps |= !strcmp(argv[i], "reap");
