@@ -1,4 +1,4 @@
-/* Convolution of bytes and bf16 by vector units that multiply words (dot_units.cl): forward, and for bf16 the derivative by
+/* Convolution of bytes and bf16 by CPUs' units that multiply words (dot_units.cl): forward, and for bf16 the derivative by
  * the data. The result is in blocks of 16 channels. The image is too, except that of a first layer (DENSE), whose words are
  * assembled from planes. WORDS: words per pixel and block, or per pixel of a dense image.
  *
@@ -6,23 +6,39 @@
  * WORDS words apart, so that one register plus constants addresses a whole piece. A step of the inner axis is one broadcast
  * word per pixel and two vectors of weights.
  *
+ * TILES: a piece is a tile of PIECE lines, there are two, and an instruction takes part.s7 words of the inner axis, which
+ * divide it. Words of a pixel are contiguous in the copy, which is made for all windows.
+ *
  * A work-item processes strips: some pieces of an image, or of several whole images, by some panels, for one phase of the
  * output pixels (pixels with the same taps, where div is above 1). The input of a strip is copied to `space` with zero
  * padding, block by block; pixels of a line are grouped by their remainder modulo mul, so that neighbors stay neighbors for any
  * stride. 1x1 windows read the image in place (`bare`).
  *
  * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts of the
- * panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip. */
+ * panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip; of TILES, words from a
+ * pixel of the copy to the next, and words per instruction. */
 #define PANEL  32
 #define PLACES (PIECE * PIECES)
+#if TILES && INTEGER
+#define SIGNED_natural 0
+#define SIGNED_whole   1
+#define SIGNED         CLADE_PASTE(SIGNED_, CLADE_KIND(T))
+#else
 #define SIGNED 0
-#define FLIP   0u
+#endif
+#define FLIP 0u
 #include "dot_units.cl"
-/* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums. */
+/* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums.
+ * Tiles take i8. */
 #define TURNED_natural 0
-#define TURNED_whole   0x80808080u
+#define TURNED_whole   (TILES ? 0u : 0x80808080u)
 #define TURNED_real    0
 #define TURNED         CLADE_PASTE(TURNED_, CLADE_KIND(T))
+#if TILES
+#define PIXEL pixel
+#else
+#define PIXEL WORDS
+#endif
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
@@ -75,9 +91,47 @@ APART static void FN(finish)(const SUM *tile, OUT_ARGS) {
 }
 
 /* Computes a tile from `start`. For each tap: `inner` words of input channels, in blocks `apart` words from each other; weights
- * of neighboring taps are `w_tap` words apart. */
-APART static void FN(tile)(const __global uint *w, const int w_tap, const __global uint *x, const int *at, const long apart,
-                           const int taps, const int *tap, const int *skip, const int inner, const SUM *start, SUM *tile) {
+ * of neighboring taps are `w_tap` words apart. TILES: from zero, and neighboring pixels are `pixel` words apart. */
+#define TILE_OPERANDS                                                                                                   \
+  const __global uint *w, const int w_tap, const __global uint *x, const int *at, const long apart, const int taps,     \
+      const int *tap, const int *skip, const int inner, const SUM *start, const int pixel, const int step, SUM *tile
+#if TILES && IMITATE
+static void FN(tile)(TILE_OPERANDS) {
+  for (int i = 0; i < 2 * PLACES; i++) {
+    const int p = i / 2, v = i % 2;
+    SUMS sum = (SUMS)(0);
+    for (int t = 0; t < taps; t++)
+      for (int k = 0; k < inner; k++)
+        DOT(sum, x[at[p / PIECE] + skip[t] + p % PIECE * pixel + k], vload16(2 * k + v, w + (long)tap[t] * w_tap));
+    vstore16(sum, i, tile);
+  }
+}
+#elif TILES
+APART static void FN(tile)(TILE_OPERANDS) {
+  TILE_ZERO(0);
+  TILE_ZERO(1);
+  TILE_ZERO(2);
+  TILE_ZERO(3);
+  for (int t = 0; t < taps; t++) {
+    const __global uint *first = x + at[0] + skip[t], *second = x + at[1] + skip[t], *weights = w + (long)tap[t] * w_tap;
+    for (int k = 0; k < inner; k += step, weights += step * PANEL) {
+      TILE_LOAD(6, weights, PANEL);
+      TILE_LOAD(7, weights + 16, PANEL);
+      TILE_LOAD(4, first + k, pixel);
+      TILE_DOT(0, 4, 6);
+      TILE_DOT(1, 4, 7);
+      TILE_LOAD(5, second + k, pixel);
+      TILE_DOT(2, 5, 6);
+      TILE_DOT(3, 5, 7);
+    }
+  }
+  TILE_STORE(0, tile, PANEL);
+  TILE_STORE(1, tile + 16, PANEL);
+  TILE_STORE(2, tile + PIECE * PANEL, PANEL);
+  TILE_STORE(3, tile + PIECE * PANEL + 16, PANEL);
+}
+#else
+APART static void FN(tile)(TILE_OPERANDS) {
   SUMS sum[PLACES][2];
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
@@ -110,11 +164,12 @@ APART static void FN(tile)(const __global uint *w, const int w_tap, const __glob
 #pragma unroll
     for (int v = 0; v < 2; v++) vstore16(sum[p][v], p * 2 + v, tile);
 }
+#endif
 
 /* Initial sums: minus what the flipped sign bit of x adds to them. */
 APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {
   SUMS less[2] = {(SUMS)(0), (SUMS)(0)};
-#if INTEGER
+#if INTEGER && !TILES
   for (int k = 0; TURNED && k < words; k++, w += PANEL)
 #pragma unroll
     for (int v = 0; v < 2; v++) DOT(less[v], TURNED, vload16(v, w));
@@ -132,25 +187,31 @@ static inline uint FN(word)(const __global RAW *x, const int plane, const int ch
 }
 #endif
 
+/* Zeros for some pixels. */
+static inline void FN(blank)(const int pixels, const int pixel, __global uint *to) {
+  for (int i = 0; i < pixels; i++, to += PIXEL)
+    for (int k = 0; k < WORDS; k++) to[k] = TURNED;
+}
+
 /* Copies one source line from column `low` on, as `mul` parts of half_line pixels, one for each remainder of the column modulo
  * `mul`: of one block, or of all channels of a dense image. `in`: the image has that line. */
 APART static void FN(copy_line)(const __global RAW *x, const int plane, const int channels, const int size, const bool in,
-                                const int low, const int mul, const int half_line, __global uint *to) {
-  for (int part = 0; part < mul; part++, to += half_line * WORDS) {
+                                const int low, const int mul, const int half_line, const int pixel, __global uint *to) {
+  for (int part = 0; part < mul; part++, to += half_line * PIXEL) {
     const int first = low + part;
     const int begin = in ? clamp(first < 0 ? (mul - 1 - first) / mul : 0, 0, half_line) : half_line;
     const int end = in ? clamp(size > first ? (size - 1 - first) / mul + 1 : 0, begin, half_line) : half_line;
-    for (int i = 0; i < begin * WORDS; i++) to[i] = TURNED;
-    for (int i = end * WORDS; i < half_line * WORDS; i++) to[i] = TURNED;
+    FN(blank)(begin, pixel, to);
+    FN(blank)(half_line - end, pixel, to + end * PIXEL);
 #if DENSE
     for (int k = 0; k < WORDS; k++)
       for (int i = begin; i < end; i++)
-        to[i * WORDS + k] =
+        to[i * PIXEL + k] =
             FN(word)(x + k * QUAD * plane + first + i * mul, plane, channels - k * QUAD) ^ TURNED;
 #else
     const __global uint *from = (const __global uint *)x + (first + begin * mul) * WORDS;
     for (int i = begin; i < end; i++, from += mul * WORDS)
-      CLADE_PASTE(vstore, WORDS)(CLADE_PASTE(vload, WORDS)(0, from) ^ TURNED, i, to);
+      CLADE_PASTE(vstore, WORDS)(CLADE_PASTE(vload, WORDS)(0, from) ^ TURNED, 0, to + i * PIXEL);
 #endif
   }
 }
@@ -169,6 +230,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
   const int turns = (dims.s0 + part.s5 - 1) / part.s5;
   const long strips = (long)turns * phases * cuts * part.s1;
   const bool bare = part.s4;
+  const int pixel = part.s6, step = part.s7;
   USE(const STORAGE(T), x);
   USE(const STORAGE(TB), w);
   USE(STORAGE(OUT), y);
@@ -176,6 +238,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
   SUM tile[PLACES * PANEL] __attribute__((aligned(64))), start[PANEL] __attribute__((aligned(64)));
   int tap[MOST_TAPS], skip[MOST_TAPS];
   space += item * part.s3;
+  BEGIN_TILES(PIECE, step);
   for (int s = (int)(strips * item / part.s2); s < (int)(strips * (item + 1) / part.s2); s++) {
     const int cut = s % cuts, phase = s / cuts % phases, batch0 = s / cuts / phases % turns * part.s5;
     const int down = s / cuts / phases / turns, images = min((int)part.s5, (int)dims.s0 - batch0);
@@ -200,11 +263,12 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
     const int pitch = bare ? size.y : held.y * mul.y;
     for (int t = 0; t < count; t++) {
       const int2 to = (first * mul + add + (int2)(tap[t] / (int)taps.s1, tap[t] % (int)taps.s1) * delta) / div - low;
-      skip[t] = bare ? 0 : (to.x * pitch + to.y % mul.y * held.y + to.y / mul.y) * WORDS;
+      skip[t] = bare ? 0 : (to.x * pitch + to.y % mul.y * held.y + to.y / mul.y) * PIXEL;
     }
     const __global uint *source = space;
     const int lanes = DENSE ? (int)dims.s3 : blocks * WORDS * QUAD;
-    const long apart = (long)(bare ? plane : held.x * pitch) * WORDS, next = apart * blocks;
+    const long apart = TILES ? WORDS : (long)(bare ? plane : held.x * pitch) * WORDS;
+    const long next = TILES ? (long)(held.x * pitch) * PIXEL : apart * blocks;
     if (bare) source = (const __global uint *)((const __global RAW *)x + (long)batch0 * lanes * plane);
     for (int i = 0; !bare && count && i < images * blocks; i++)
       for (int h = 0; h < held.x; h++) {
@@ -213,7 +277,8 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
         FN(copy_line)
         ((const __global RAW *)x + (long)(batch0 + i / blocks) * lanes * plane +
              (b * plane + (in ? from : 0) * size.y) * side,
-         plane, dims.s3, size.y, in, low.y, mul.y, held.y, space + i * apart + h * pitch * WORDS);
+         plane, dims.s3, size.y, in, low.y, mul.y, held.y, pixel,
+         space + i / blocks * next + b * apart + h * pitch * PIXEL);
       }
     const int own = piece1 - piece0, all = own * images, line1 = line0 + lines;
     for (int p = panel0; p < panel1; p++) {
@@ -225,7 +290,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
         int at[PIECES], goal[PIECES], behind[PIECES], many[PIECES], batch[PIECES];
         for (int k = 0; k < PIECES; k++) {
           const int left = column * PIECE, begin = max(min(left, grid.y - PIECE), 0); /* the last piece ends with the line */
-          at[k] = (int)(image * next) + ((line - (bare ? 0 : line0)) * mul.x * pitch + begin) * WORDS;
+          at[k] = (int)(image * next) + ((line - (bare ? 0 : line0)) * mul.x * pitch + begin) * PIXEL;
           behind[k] = left - begin;
           many[k] = i + k < all ? min(grid.y - left, PIECE) : 0;
           goal[k] = (first.x + line * div.x) * result.y + first.y + left * div.y;
@@ -241,7 +306,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
           column = piece0 - line0 * across;
           image++;
         }
-        FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, tile);
+        FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, pixel, step, tile);
         for (int k = 0; k < PIECES; k++)
           FN(finish)
         (tile + (k * PIECE + behind[k]) * PANEL, y + batch[k] * y_s.s5, y_s, batch[k], row0, there, goal[k], div.y,
@@ -249,6 +314,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
       }
     }
   }
+  END_TILES;
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_mma)(ARGS) {
@@ -264,7 +330,11 @@ GROUP(1, 1, 1) KERNEL(conv2d_mma)(ARGS) {
 #undef PANEL
 #undef PLACES
 #undef SIGNED
+#undef SIGNED_natural
+#undef SIGNED_whole
 #undef FLIP
+#undef PIXEL
+#undef TILE_OPERANDS
 #undef TURNED_natural
 #undef TURNED_whole
 #undef TURNED_real
@@ -276,6 +346,13 @@ GROUP(1, 1, 1) KERNEL(conv2d_mma)(ARGS) {
 #undef SUM
 #undef SUMS
 #undef VECTOR_NAME
+#undef TILE_NAME
+#undef TILE_ZERO
+#undef TILE_LOAD
+#undef TILE_STORE
+#undef TILE_DOT
+#undef BEGIN_TILES
+#undef END_TILES
 #undef SHIFT
 #undef DOT
 #undef DOT_ORDER

@@ -1,4 +1,4 @@
-/* The derivative of a convolution by its weights, in bf16, by vector units that multiply words (dot_units.cl). Images are in
+/* The derivative of a convolution by its weights, in bf16, by CPUs' units that multiply words (dot_units.cl). Images are in
  * blocks of 16 channels; a word holds one channel of two horizontally neighboring pixels.
  *
  * A work-item processes a part of the images, some blocks of x's channels and some panels of y's. For some images, or some
@@ -7,33 +7,125 @@
  * shifted by one pixel for taps at odd offsets. A tile of sums, HIGH channels of x by a panel, then walks along all lines. Lines
  * of y with an odd number of pixels end with a zero.
  *
+ * TILES: the tile of sums is two blocks of x by a panel. An instruction takes up to 16 pairs of a line, and lines of y end with
+ * as many zeros as that needs; x is copied with the pairs of a channel one after another.
+ *
  * dims and map are those of conv2d_weights.cl. taps: height and width of the window. plan: cuts of y's channels and of x's;
  * images and lines at a time; words of `space` per work-item, and how many of them are for x; the row pitch of a part of the
  * sums, whose rows are (channel of x, tap); parts. */
 #define PANEL   32
 #define BLOCK   16
-#define HIGH    8
+#if TILES
+#define HIGH   16
+#define BLOCKS 2 /* of x at a time */
+#define COPY_X FN(pairs_of_each)
+#else
+#define HIGH   8
+#define BLOCKS 1
+#define COPY_X(x, size, first, mul, skip, count, to) FN(pairs)(x, size, first, mul, skip, count, BLOCK, to)
+#endif
 #define INTEGER 0
 #define SIGNED  0
 #define FLIP    0u
 #include "dot_units.cl"
 
-/* `count` pixel pairs of a line as words: pixels first + (2 j + skip) mul and the next one; zeros outside of the line. */
-APART static void FN(pairs)(const __global RAW *x, const int size, const int first, const int mul, const int skip,
-                            const int count, const int step, __global uint *to) {
-  for (int j = 0; j < count; j++, to += step) {
-    const int a = first + (2 * j + skip) * mul, b = a + mul;
-    uint16 word = (uint16)(0);
-    if (a >= 0 && a < size) word = convert_uint16(vload16(a, x));
-    if (b >= 0 && b < size) word |= convert_uint16(vload16(b, x)) << 16u;
-    vstore16(word, 0, to);
-  }
+/* Pixels a and b of a line as words; zeros outside of the line. */
+static inline uint16 FN(pair)(const __global RAW *x, const int size, const int a, const int b) {
+  uint16 word = (uint16)(0);
+  if (a >= 0 && a < size) word = convert_uint16(vload16(a, x));
+  if (b >= 0 && b < size) word |= convert_uint16(vload16(b, x)) << 16u;
+  return word;
 }
 
-/* Accumulates a tile over `lines` lines of each image; `first`: overwrites `out`. `next`: distance between channels of x. */
-APART static void FN(sums)(const __global uint *x, const int x_image, const int x_line, const __global uint *y,
-                           const int y_image, const int y_line, const int images, const int lines, const int pairs,
-                           const bool first, const bool whole, const long next, __global float *out) {
+/* `count` pixel pairs of a line as words: pixels first + (2 j + skip) mul and the next one. */
+APART static void FN(pairs)(const __global RAW *x, const int size, const int first, const int mul, const int skip,
+                            const int count, const int step, __global uint *to) {
+  for (int j = 0, at = first + skip * mul; j < count; j++, at += 2 * mul, to += step)
+    vstore16(FN(pair)(x, size, at, at + mul), 0, to);
+}
+
+#if TILES
+/* The same for each channel by itself: `count` words of the first one, then of the next. */
+APART static void FN(pairs_of_each)(const __global RAW *x, const int size, const int first, const int mul, const int skip,
+                                    const int count, __global uint *to) {
+  for (int j = 0, at = first + skip * mul; j < count; j += 8) {
+    float8 low[8], high[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++, at += 2 * mul) {
+      const float16 word = as_float16(FN(pair)(x, size, at, at + mul));
+      low[i] = word.lo;
+      high[i] = word.hi;
+    }
+    clade_turn(low);
+    clade_turn(high);
+    for (int c = 0; c < BLOCK; c++) {
+      const uint8 own = as_uint8(c < 8 ? low[c] : high[c - 8]);
+      __global uint *line = to + c * count + j;
+      if (count - j >= 8)
+        vstore8(own, 0, line);
+      else
+        for (int i = 0; i < count - j; i++) line[i] = ((const uint *)&own)[i];
+    }
+  }
+}
+#endif
+
+/* Accumulates a tile over `lines` lines of each image; `first`: overwrites `out`. `next`: distance between channels of x.
+ * TILES: of one or two blocks, x_block words apart; `line`: words of a channel. */
+#define SUMS_OPERANDS                                                                                                 \
+  const __global uint *x, const int x_image, const int x_line, const int x_block, const int line, const __global uint *y, \
+      const int y_image, const int y_line, const int images, const int lines, const int pairs, const int step,        \
+      const int blocks, const bool first, const bool whole, const long next, __global float *out
+#if TILES && IMITATE
+static void FN(sums)(SUMS_OPERANDS) {
+  for (int c = 0; c < blocks * BLOCK; c++)
+    for (int v = 0; v < (whole ? 2 : 1); v++) {
+      SUMS sum = first ? (SUMS)(0) : vload16(v, out + c * next);
+      for (int i = 0; i < images * lines; i++) {
+        const __global uint *a = x + (long)(i / lines) * x_image + (long)(i % lines) * x_line;
+        const __global uint *b = y + (long)(i / lines) * y_image + (long)(i % lines) * y_line;
+        for (int j = 0; j < pairs; j++)
+          DOT(sum, a[c / BLOCK * x_block + c % BLOCK * line + j], vload16(2 * j + v, b));
+      }
+      vstore16(sum, v, out + c * next);
+    }
+}
+#elif TILES
+APART static void FN(sums)(SUMS_OPERANDS) {
+  __global float *second = out + BLOCK * next;
+  TILE_ZERO(0);
+  TILE_ZERO(1);
+  TILE_ZERO(2);
+  TILE_ZERO(3);
+  if (!first) {
+    TILE_LOAD(0, out, next);
+    if (whole) TILE_LOAD(1, out + 16, next);
+    if (blocks > 1) TILE_LOAD(2, second, next);
+    if (blocks > 1 && whole) TILE_LOAD(3, second + 16, next);
+  }
+  for (int i = 0; i < images; i++)
+    for (int l = 0; l < lines; l++) {
+      const __global uint *a = x + (long)i * x_image + (long)l * x_line, *b = y + (long)i * y_image + (long)l * y_line;
+      for (int j = 0; j < pairs; j += step, a += step, b += step * PANEL) {
+        TILE_LOAD(4, a, line);
+        TILE_LOAD(6, b, PANEL);
+        TILE_LOAD(7, b + 16, PANEL);
+        TILE_DOT(0, 4, 6);
+        TILE_DOT(1, 4, 7);
+        if (blocks > 1) {
+          TILE_LOAD(5, a + x_block, line);
+          TILE_DOT(2, 5, 6);
+          TILE_DOT(3, 5, 7);
+        }
+      }
+    }
+  TILE_STORE(0, out, next);
+  if (whole) TILE_STORE(1, out + 16, next);
+  if (blocks > 1) TILE_STORE(2, second, next);
+  if (blocks > 1 && whole) TILE_STORE(3, second + 16, next);
+}
+#else
+APART static void FN(sums)(SUMS_OPERANDS) {
   SUMS sum[HIGH][2];
 #pragma unroll
   for (int c = 0; c < HIGH; c++)
@@ -62,6 +154,7 @@ APART static void FN(sums)(const __global uint *x, const int x_image, const int 
       vstore16(sum[c][v], v, out);
     }
 }
+#endif
 
 #define ARGS                                                                                                           \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), ARG(uint, space), const index8_t dims,          \
@@ -77,7 +170,8 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
   const int panel0 = all_panels * own_down / down, panel1 = all_panels * (own_down + 1) / down;
   const int block0 = all_blocks * own_across / across, block1 = all_blocks * (own_across + 1) / across;
   const int image0 = (int)((long)dims.s0 * part / parts), image1 = (int)((long)dims.s0 * (part + 1) / parts);
-  const int pairs = (result.y + 1) / 2, turns = window.y > 1 ? 2 : 1, held = pairs + reach.y / mul.y / 2;
+  const int real = (result.y + 1) / 2, steps = TILES ? (real + 15) / 16 : real, step = (real + steps - 1) / max(steps, 1);
+  const int pairs = steps * step, turns = window.y > 1 ? 2 : 1, held = pairs + reach.y / mul.y / 2;
   const int x_line = mul.y * turns * held * BLOCK, y_line = pairs * PANEL, x_plane = size.x * size.y * BLOCK;
   const int y_plane = result.x * result.y * BLOCK;
   USE(const STORAGE(T), x);
@@ -88,6 +182,7 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
   __global uint *y_space = space + plan.s5;
   out += (long)part * dims.s3 * count * plan.s6;
   bool first = true;
+  BEGIN_TILES(BLOCK, step);
   for (int image = image0; image < image1; image += plan.s2)
     for (int line0 = 0; line0 < result.x; line0 += plan.s3, first = false) {
       const int some = min((int)plan.s2, image1 - image), lines = min((int)plan.s3, result.x - line0);
@@ -99,10 +194,9 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
         for (int b = block0; b < block1; b++)
           for (int l = low; l < high; l++)
             for (int k = 0; k < mul.y * turns; k++)
-              FN(pairs)
-        ((const __global RAW *)x + ((long)(image + i) * all_blocks + b) * x_plane + l * size.y * BLOCK, size.y,
-         add.y + k / turns, mul.y, k % turns, held, BLOCK,
-         space + (i * x_image + (b - block0) * x_block + (l - low) * x_line + k * held * BLOCK));
+              COPY_X((const __global RAW *)x + ((long)(image + i) * all_blocks + b) * x_plane + l * size.y * BLOCK, size.y,
+                     add.y + k / turns, mul.y, k % turns, held,
+                     space + (i * x_image + (b - block0) * x_block + (l - low) * x_line + k * held * BLOCK));
         for (int p = 2 * panel0; p < min(2 * panel1, rows / BLOCK); p++)
           for (int l = 0; l < lines; l++)
             FN(pairs)
@@ -110,22 +204,23 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
          result.y, 0, 1, 0, pairs, PANEL,
          y_space + (i * y_image + (p / 2 - panel0) * y_panel + l * y_line + p % 2 * BLOCK));
       }
-      for (int b = block0; b < block1; b++)
+      for (int b = block0; b < block1; b += BLOCKS)
         for (int t = 0; t < count; t++) {
           const int shift = add.x + t / window.y * delta.x, move = t % window.y * delta.y, by = move / mul.y;
           const int begin = max(shift < 0 ? (mul.x - 1 - shift) / mul.x : 0, line0);
           const int end = min(size.x > shift ? (size.x - 1 - shift) / mul.x + 1 : 0, line0 + lines);
           const int there = max(end - begin, 0), own = move % mul.y * turns + by % 2;
-          const __global uint *from = space + (b - block0) * x_block + (own * held + by / 2) * BLOCK +
+          const __global uint *from = space + (b - block0) * x_block + own * held * BLOCK + by / 2 * (TILES ? 1 : BLOCK) +
                                       (there ? (begin * mul.x + shift - low) * x_line : 0);
           for (int p = panel0; p < panel1; p++)
             for (int h = 0; h < BLOCK; h += HIGH)
               FN(sums)
-          (from + h, x_image, mul.x * x_line, y_space + (p - panel0) * y_panel + (there ? begin - line0 : 0) * y_line, y_image,
-           y_line, some, there, pairs, first, (p + 1) * PANEL <= rows, (long)count * plan.s6,
-           out + ((long)(b * BLOCK + h) * count + t) * plan.s6 + p * PANEL);
+          (from + h, x_image, mul.x * x_line, x_block, held, y_space + (p - panel0) * y_panel + (there ? begin - line0 : 0) * y_line,
+           y_image, y_line, some, there, pairs, step, min(BLOCKS, block1 - b), first, (p + 1) * PANEL <= rows,
+           (long)count * plan.s6, out + ((long)(b * BLOCK + h) * count + t) * plan.s6 + p * PANEL);
         }
     }
+  END_TILES;
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_weights_mma)(ARGS) {
@@ -136,6 +231,9 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_mma)(ARGS) {
 #undef PANEL
 #undef BLOCK
 #undef HIGH
+#undef BLOCKS
+#undef COPY_X
+#undef SUMS_OPERANDS
 #undef INTEGER
 #undef SIGNED
 #undef FLIP
@@ -144,6 +242,13 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_mma)(ARGS) {
 #undef SUM
 #undef SUMS
 #undef VECTOR_NAME
+#undef TILE_NAME
+#undef TILE_ZERO
+#undef TILE_LOAD
+#undef TILE_STORE
+#undef TILE_DOT
+#undef BEGIN_TILES
+#undef END_TILES
 #undef SHIFT
 #undef DOT
 #undef DOT_ORDER

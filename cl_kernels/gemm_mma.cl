@@ -25,9 +25,6 @@
 #define SIGNED_natural    0
 #define SIGNED_whole      1
 #define SIGNED            CLADE_PASTE(SIGNED_, CLADE_KIND(T))
-#define TILE_NAME_u8      "tdpbusd"
-#define TILE_NAME_i8      "tdpbssd"
-#define TILE_NAME         CLADE_PASTE(TILE_NAME_, T)
 #else
 #define RESULT(x)         ((x)*alpha)
 #if IMITATE || TILES
@@ -41,7 +38,6 @@
   }
 #endif
 #define SIGNED            0
-#define TILE_NAME         "tdpbf16ps"
 #endif
 /* u8 by i8. Of an a of i8 vectors take b as u8, which is 128 more (FLIP), and a row's sums begin with so much less. */
 #if SIGNED && !TILES
@@ -115,23 +111,6 @@ BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
 }
 
 /* ---- the unit: TM x PANEL results from lines of a and a panel of b ---- */
-#if TILES && !IMITATE
-#define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
-#define TILE_LOAD(t, p, line) \
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(p), "r"((size_t)(line)*4) : "memory")
-#define TILE_STORE(t, p) \
-  __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(p), "r"((size_t)(PANEL * 4)) : "memory")
-#define TILE_DOT(sum, a, b) __asm__ volatile(TILE_NAME " %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::: "memory")
-/* Configures eight tiles of 16 lines of 64 bytes, for the duration of a work-item. */
-static inline void FN(begin)(void) {
-  uchar tiles[64];
-  for (int i = 0; i < 64; i++)
-    tiles[i] = i == 0 ? 1 : i >= 48 && i < 56 ? 16 : i >= 16 && i < 32 && i % 2 == 0 ? 64 : 0;
-  __asm__ volatile("ldtilecfg (%0)" ::"r"(tiles) : "memory");
-}
-static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory"); }
-#endif
-
 #if FLIP
 /* Initial or final value of a row's sums: minus the total of `more`, which is what FLIP adds. */
 static inline uint FN(start)(SUMS more) {
@@ -184,10 +163,10 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
       TILE_DOT(3, 5, 7);
     }
   }
-  TILE_STORE(0, part);
-  TILE_STORE(1, part + STEP);
-  TILE_STORE(2, part + STEP * PANEL);
-  TILE_STORE(3, part + STEP * PANEL + STEP);
+  TILE_STORE(0, part, PANEL);
+  TILE_STORE(1, part + STEP, PANEL);
+  TILE_STORE(2, part + STEP * PANEL, PANEL);
+  TILE_STORE(3, part + STEP * PANEL + STEP, PANEL);
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
@@ -322,9 +301,7 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s5;
   __global uint *b_part = space + (plan.s3 + TM - 1) / TM * TM * LINE;
-#if TILES && !IMITATE
-  FN(begin)();
-#endif
+  BEGIN_TILES(STEP, STEP);
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t left = min(plan.s2, depth - k), words = (left + QUAD * STEP - 1) / (QUAD * STEP) * STEP;
     const bool first = k == 0, last = k + left == depth;
@@ -358,9 +335,7 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
       }
     }
   }
-#if TILES && !IMITATE
-  FN(end)();
-#endif
+  END_TILES;
 }
 
 GROUP(1, 1, 1) KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
@@ -531,8 +506,6 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef SIGNED_natural
 #undef SIGNED_whole
 #undef SIGNED
-#undef TILE_NAME_u8
-#undef TILE_NAME_i8
 #undef TILE_NAME
 #undef VECTOR_NAME
 #undef FLIP
@@ -554,5 +527,7 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef TILE_LOAD
 #undef TILE_STORE
 #undef TILE_DOT
+#undef BEGIN_TILES
+#undef END_TILES
 #undef GEMM_ARGS
 #undef GEMM_PASS

@@ -30,20 +30,28 @@ for kind in "mma 0 12" "mma 1 32" "mma_bare 0 12"; do
     done
   done
 done
-for types in "u8 i8 i32 1 4" "i8 i8 i32 1 4" "bf16 bf16 bf16 0 8"; do
-  read -r a b out integer words <<<"$types"
+# conv TILES KERNEL A B OUT INTEGER WANT [DEFINE…]
+conv() {
+  local tiles=$1 kernel=$2 a=$3 b=$4 out=$5 integer=$6 want=$7
+  # shellcheck disable=SC2086
+  code=$(cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/$kernel.cl" |
+    "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header --target=x86_64-linux-gnu -march=skylake-avx512 \
+      -I "$root/cl_kernels" -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_"$kernel" -DIMITATE=0 -DTILES="$tiles" -DWIDE=0 \
+      -DMOST_TAPS=128 -DINTEGER="$integer" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue -DEPILOGUE_SOON= \
+      '-DEPILOGUE=const COMPUTE(T) r = i0;' -w "${@:8}" -)
+  found=$(grep -cE "$want" <<<"$code" || true)
+  echo "$kernel, $a by $b, ${*:8}: $found times ${want%%.*}"
+  [ "$found" -gt 0 ]
+  "$clang" --target=x86_64-linux-gnu -march=skylake-avx512 -c -x assembler - -o /dev/null <<<"$code"
+}
+for types in "u8 i8 i32 1 4 tdpbusd" "i8 i8 i32 1 4 tdpbssd" "bf16 bf16 bf16 0 8 tdpbf16ps"; do
+  read -r a b out integer words tile <<<"$types"
+  vector='vpdpbusd.*%zmm'
+  [ "$integer" = 1 ] || vector='vdpbf16ps.*%zmm'
   for dense in 0 1; do
-    # shellcheck disable=SC2086
-    code=$(cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/conv2d_mma.cl" |
-      "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header --target=x86_64-linux-gnu -march=skylake-avx512 \
-        -I "$root/cl_kernels" -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_conv2d_mma -DIMITATE=0 -DWIDE=0 -DDENSE="$dense" \
-        -DWORDS="$words" -DPIECE=7 -DPIECES=2 -DMOST_TAPS=128 -DINTEGER="$integer" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue \
-        -DEPILOGUE_SOON= '-DEPILOGUE=const COMPUTE(T) r = i0;' -w -)
-    want='vpdpbusd.*%zmm'
-    [ "$integer" = 1 ] || want='vdpbf16ps.*%zmm'
-    found=$(grep -cE "$want" <<<"$code" || true)
-    echo "conv2d, dense $dense, $a by $b: $found times ${want%%.*}"
-    [ "$found" -gt 0 ]
-    "$clang" --target=x86_64-linux-gnu -march=skylake-avx512 -c -x assembler - -o /dev/null <<<"$code"
+    conv 0 conv2d_mma "$a" "$b" "$out" "$integer" "$vector" -DWORDS="$words" -DDENSE="$dense" -DPIECE=7 -DPIECES=2
+    conv 1 conv2d_mma "$a" "$b" "$out" "$integer" "$tile.*%tmm" -DWORDS="$words" -DDENSE="$dense" -DPIECE=16 -DPIECES=2
   done
 done
+conv 0 conv2d_weights_mma bf16 bf16 f32 0 'vdpbf16ps.*%zmm'
+conv 1 conv2d_weights_mma bf16 bf16 f32 0 'tdpbf16ps.*%tmm'

@@ -214,7 +214,15 @@ double clade__gather_bytes_cost(const clade_query *q);
 size_t clade__gather_bytes_workspace(const clade_query *q);
 clade_status clade__gather_bytes_emit(clade_emit *e, const clade_query *q);
 
-/* ---- mma: bytes and bf16 on CPUs with VNNI or AVX512-BF16; images in blocks of channels, or dense ---- */
+/* ---- mma: bytes and bf16 by units of CPUs, which multiply vectors or, if the configuration says so, tiles ---- */
+#define CLADE__UNITS_I8   (1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AMX_INT8)
+#define CLADE__UNITS_BF16 (1 << CLADE_UNIT_AVX512_BF16 | 1 << CLADE_UNIT_AMX_BF16)
+const clade_unit_info *clade__conv_unit(const clade_query *q, bool tiles); /* for the node's types */
+/* Whether to use tiles, for an instruction that takes so many words of the inner axis. Does not depend on the number of
+ * cores, since the units round differently. */
+bool clade__conv_by_tiles(const clade_query *q, int64_t words);
+/* Images in blocks of channels, or dense. */
+extern const clade_space clade__gather_mma_space;
 bool clade__gather_mma_units(const clade_query *q);
 const char *clade__gather_mma_accept(const clade_query *q);
 void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
@@ -223,10 +231,10 @@ size_t clade__gather_mma_workspace(const clade_query *q);
 clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q);
 #define CLADE__GATHER_MMA                                                                                              \
   CLADE_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,             \
-             .units = clade__gather_mma_units, .needs_units = 1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16,      \
+             .units = clade__gather_mma_units, .needs_units = CLADE__UNITS_I8 | CLADE__UNITS_BF16,                     \
              .accept = clade__gather_mma_accept, .layouts = clade__gather_mma_layouts, .cost = clade__gather_mma_cost, \
              .workspace = clade__gather_mma_workspace, .emit = clade__gather_mma_emit,                                 \
-             .space = &clade__conv_two_layouts, .alternatives = 2, .file = "conv2d_mma")
+             .space = &clade__gather_mma_space, .alternatives = 2, .file = "conv2d_mma")
 
 /* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
 #define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                               \

@@ -1,5 +1,5 @@
-/* conv2d of bytes and bf16, and conv2d_data of bf16, by CPUs' vector units (VNNI, AVX512-BF16), on images in blocks of
- * channels or, for a first layer, dense ones: layouts, division of the work, cost, and the gate. */
+/* conv2d of bytes and bf16, and conv2d_data of bf16, by CPUs' units for vectors (VNNI, AVX512-BF16) or tiles (AMX), on
+ * images in blocks of channels or, for a first layer, dense ones: layouts, division of the work, cost, and the gate. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
@@ -9,9 +9,11 @@ enum { LANES = 16, PANEL = 32, WORD = 4, MOST_TAPS = 128, MOST_PARTS = 8, MOST_I
 
 typedef struct plan {
   clade__gather g;
-  int quad;                     /* elements of a word */
+  bool tiles;
   int64_t words, blocks, inner; /* per pixel: of a block, or of a dense image; of all channels */
+  int64_t pixel, step;          /* words per pixel of a copy; words of the inner axis per instruction */
   int piece, pieces;            /* pixels of a piece, pieces of a tile */
+  double tile;                  /* cycles of a tile per step */
   int64_t grid[2], phases;      /* output pixels of the largest phase */
   int64_t across, panels;       /* pieces of a line */
   int64_t strip, cuts, downs;   /* pieces of an image in a strip; strips of a phase; parts of the panels */
@@ -21,30 +23,67 @@ typedef struct plan {
   bool bare;                    /* read where it lies */
 } plan;
 
+static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
 static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
+static int quad(const clade_node *n) { return bytes(n) ? 4 : 2; }
 bool clade__gather_mma_units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
 
+/* ---- the unit ---- */
+const clade_unit_info *clade__conv_unit(const clade_query *q, bool tiles) {
+  static const clade_unit of_bytes[] = {CLADE_UNIT_VNNI, CLADE_UNIT_AMX_INT8};
+  static const clade_unit of_bf16[] = {CLADE_UNIT_AVX512_BF16, CLADE_UNIT_AMX_BF16};
+  return &q->device->unit[(bytes(q->node) ? of_bytes : of_bf16)[tiles]];
+}
+
+/* An imitated unit has a reason, and is used where none is real. */
+bool clade__conv_by_tiles(const clade_query *q, int64_t words) {
+  enum { LEAST = 4 };
+  const clade_unit_info *vectors = clade__conv_unit(q, false), *tiles = clade__conv_unit(q, true);
+  if (!tiles->used || !vectors->used) return tiles->used;
+  return !tiles->reason == !vectors->reason ? words >= LEAST : !tiles->reason;
+}
+
+/* The longest part of the inner axis that an instruction can take without a rest. */
+static int64_t step_of(int64_t inner) {
+  int64_t step = CLADE_MAX(CLADE_MIN(inner, LANES), 1);
+  while (inner % step) step--;
+  return step;
+}
+
+enum { LAYOUTS, TILES };
+static void defaults(const clade_query *q, int32_t *config) {
+  config[TILES] = clade__conv_by_tiles(q, step_of(parts(clade__gather_of(q->node).inner, quad(q->node))));
+}
+static bool configs(const clade_query *q, int i, int32_t *config) {
+  (void)q;
+  config[LAYOUTS] = i % 2;
+  config[TILES] = i / 2;
+  return i < 4;
+}
+static const char *const params[] = {"layouts", "tiles", NULL};
+const clade_space clade__gather_mma_space = {sizeof(clade_space), params, defaults, configs};
+
 /* ---- pieces ---- */
-/* Chooses the shape of a tile that wastes the fewest pixels. */
+/* Chooses the shape of a tile that takes the least time. A product of AMX takes a cycle per pixel, and the next one
+ * with the same sums waits for 52. */
 static void settle_pieces(plan *p) {
-  static const struct {
+  static const struct shape {
     int piece, pieces;
-    double slower;
-  } all[] = {{14, 1, 1}, {7, 2, 1.01}, {4, 3, 1.06}};
+    double cycles; /* per step of the inner axis */
+  } all[][3] = {{{14, 1, 14}, {7, 2, 14.1}, {4, 3, 12.7}}, {{16, 2, 64}, {14, 2, 56}, {7, 2, 52}}};
   double best = INFINITY;
-  for (size_t i = 0; i < CLADE_COUNT(all); i++) {
-    const double across = ceil((double)p->grid[1] / all[i].piece), lines = (double)p->grid[0];
-    const double tiles = ceil(lines * across / all[i].pieces) * all[i].piece * all[i].pieces * all[i].slower;
-    if (tiles >= best || (p->bare && p->grid[1] < all[i].piece)) continue;
-    best = tiles;
-    p->piece = all[i].piece;
-    p->pieces = all[i].pieces;
+  for (const struct shape *s = all[p->tiles]; s < all[p->tiles] + CLADE_COUNT(all[0]); s++) {
+    const double across = ceil((double)p->grid[1] / s->piece), lines = (double)p->grid[0];
+    const double cycles = ceil(lines * across / s->pieces) * s->cycles;
+    if (cycles >= best || (p->bare && p->grid[1] < s->piece)) continue;
+    best = cycles;
+    p->piece = s->piece;
+    p->pieces = s->pieces;
+    p->tile = s->cycles;
   }
 }
 
 /* ---- strips ---- */
-static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
-
 /* Source lines (axis 0) or columns (axis 1) that so many output pixels read. */
 static int64_t held(const clade_query *q, const plan *p, int axis, int64_t places) {
   const clade__map_1d m = p->g.map(clade__conv_window(q->node), axis);
@@ -53,15 +92,16 @@ static int64_t held(const clade_query *q, const plan *p, int axis, int64_t place
 }
 
 static int64_t room(const clade_query *q, const plan *p, int64_t lines) {
-  return p->bare ? 0 : p->blocks * p->words * held(q, p, 0, lines) * held(q, p, 1, p->grid[1]);
+  return p->bare ? 0 : p->pixel * held(q, p, 0, lines) * held(q, p, 1, p->grid[1]);
 }
 
 /* Cycles of a strip on a core that issues two vector operations per cycle. Weights of a panel are read once per strip
  * if the second cache holds the panels of the strip, which then serves each tile. */
 static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels, int64_t images) {
-  const double taps = (double)(p->g.kernel[0] * p->g.kernel[1]) / (double)p->phases, steps = taps * (double)p->inner;
+  const double taps = (double)(p->g.kernel[0] * p->g.kernel[1]) / (double)p->phases;
+  const double steps = taps * (double)(p->inner / p->step), slower = bytes(q->node) || p->tiles ? 1 : 1.1;
   const double tiles = (double)parts(pieces * images, p->pieces), places = p->piece * p->pieces;
-  const double dots = steps * places * (bytes(q->node) ? 1 : 1.1) + taps * (double)p->blocks * 6 + places * 14 + 60;
+  const double dots = steps * p->tile * slower + taps * (double)p->blocks * 6 + places * 14 + 60;
   const double panel = (double)(p->g.kernel[0] * p->g.kernel[1] * p->inner) * PANEL * WORD;
   const double copied = (double)(images * room(q, p, parts(pieces, p->across)));
   const double copy = copied * (q->node->in[0].layout.block ? 0.4 : 6);
@@ -101,12 +141,16 @@ static void settle_strips(const clade_query *q, plan *p) {
 static plan plan_of(const clade_query *q, bool blocked) {
   const clade_node *n = q->node;
   const clade__window *w = clade__conv_window(n);
-  plan p = {.g = clade__gather_of(n), .quad = bytes(n) ? 4 : 2, .phases = 1};
-  p.inner = parts(p.g.inner, p.quad);
-  p.words = blocked ? LANES / p.quad : p.inner;
+  plan p = {.g = clade__gather_of(n), .tiles = q->config[TILES], .phases = 1};
+  p.inner = parts(p.g.inner, quad(n));
+  p.words = blocked ? LANES / quad(n) : p.inner;
   p.blocks = parts(p.inner, p.words);
+  p.pixel = p.blocks * p.words;
+  if (p.tiles && p.pixel % 256 == 0) p.pixel += LANES; /* or lines of a tile would be in few sets of the cache */
+  p.step = p.tiles ? step_of(p.inner) : 1;
   p.panels = parts(p.g.rows, PANEL);
-  p.bare = blocked && clade__conv_is_point(n) && n->in[0].dtype != CLADE_I8 && p.g.result[0] * p.g.result[1] >= 4;
+  p.bare = blocked && !p.tiles && clade__conv_is_point(n) && n->in[0].dtype != CLADE_I8 &&
+           p.g.result[0] * p.g.result[1] >= 4;
   if (p.bare) { /* an image is one line */
     p.g.source[1] = p.g.result[1] = p.g.result[0] * p.g.result[1];
     p.g.source[0] = p.g.result[0] = 1;
@@ -127,23 +171,24 @@ static plan plan_in(const clade_query *q) { return plan_of(q, q->node->in[0].lay
 /* ---- the gate ---- */
 const char *clade__gather_mma_accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade_unit_info *unit = &q->device->unit[bytes(n) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
+  const clade_unit_info *unit = clade__conv_unit(q, q->config[TILES]);
   const clade__gather g = clade__gather_of(n);
   const char *reason = clade__conv_small(q);
   if (!unit->used) return unit->reason ? unit->reason : "the device does not have the unit for this type";
   if (reason) return reason;
   if (g.groups != 1) return "made for one group";
   if (g.kernel[0] * g.kernel[1] > MOST_TAPS) return "made for windows of up to 128 places";
-  if (q->config[0] != CLADE__BLOCKED) return g.inner > LANES ? "made for images of at most a block of channels" : NULL;
-  return g.inner % (bytes(n) ? 4 : 2) ? "channels end inside of a word" : NULL;
+  if (q->config[LAYOUTS] != CLADE__BLOCKED)
+    return g.inner > LANES ? "made for images of at most a block of channels" : NULL;
+  return g.inner % quad(n) ? "channels end inside of a word" : NULL;
 }
 
 void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[1] = (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
                          .block = PANEL,
-                         .interleave = bytes(q->node) ? 4 : 2,
+                         .interleave = (uint16_t)quad(q->node),
                          .tile = CLADE_PANELS};
-  clade__gather_images(q, q->config[0], in, out);
+  clade__gather_images(q, q->config[LAYOUTS], in, out);
 }
 
 double clade__gather_mma_cost(const clade_query *q) {
@@ -158,14 +203,15 @@ size_t clade__gather_mma_workspace(const clade_query *q) {
 clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const plan p = plan_in(q);
-  const clade_unit_info *unit = &q->device->unit[bytes(n) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
   if (!p.items || !p.panels) return CLADE_OK;
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_mma");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "TB", clade_dtype_name(n->in[1].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   clade_emit_define(s, "INTEGER", bytes(n));
-  clade_emit_define(s, "IMITATE", unit->reason != NULL); /* a missing unit is used in tests only */
+  clade_emit_define(s, "TILES", p.tiles);
+  /* a missing unit is used in tests only */
+  clade_emit_define(s, "IMITATE", clade__conv_unit(q, p.tiles)->reason != NULL);
   clade_emit_define(s, "DENSE", !n->in[0].layout.block);
   clade_emit_define(s, "WORDS", (int)p.words);
   clade_emit_define(s, "PIECE", p.piece);
@@ -181,7 +227,7 @@ clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q) {
   clade__gather_sizes(s, &p.g);
   clade_emit_index8(s, 2, (int64_t[]){p.g.kernel[0], p.g.kernel[1]});
   clade__emit_maps(s, clade__conv_window(n), p.g.map);
-  clade_emit_index8(s, 6, (int64_t[]){p.strip, p.downs, p.items, p.room, p.bare, p.images});
+  clade_emit_index8(s, 8, (int64_t[]){p.strip, p.downs, p.items, p.room, p.bare, p.images, p.pixel, p.step});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
   return CLADE_OK;

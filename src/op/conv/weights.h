@@ -75,7 +75,8 @@ const char *clade__weights_depthwise_accept(const clade_query *q);
 double clade__weights_depthwise_cost(const clade_query *q);
 size_t clade__weights_depthwise_workspace(const clade_query *q);
 clade_status clade__weights_depthwise_emit(clade_emit *e, const clade_query *q);
-/* ---- mma: bf16 on CPUs with AVX512-BF16, images in blocks of channels ---- */
+/* ---- mma: bf16 by units of CPUs (conv.h), images in blocks of channels ---- */
+extern const clade_space clade__weights_mma_space;
 bool clade__weights_mma_units(const clade_query *q);
 const char *clade__weights_mma_accept(const clade_query *q);
 double clade__weights_mma_cost(const clade_query *q);

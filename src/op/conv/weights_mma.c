@@ -1,5 +1,5 @@
-/* conv2d_weights of bf16 by CPUs' vector units (AVX512-BF16): partition of the sum, which depends only on the sizes,
- * division of the work, and cost. */
+/* conv2d_weights of bf16 by CPUs' units for vectors (AVX512-BF16) or tiles (AMX): partition of the sum, which depends
+ * only on the sizes, division of the work, and cost. */
 #include "op/conv/weights.h"
 
 enum {
@@ -15,6 +15,8 @@ enum {
 
 typedef struct plan {
   clade__weights p;
+  bool tiles;
+  int64_t pairs, step;                         /* of a line, as copied; per instruction */
   int64_t blocks, panels, parts, down, across; /* parts of the sum; cuts of y's and x's channels */
   int64_t images, lines, x_words, room;        /* per pass; words of x, and of both, per work-item */
   double copied;                               /* words copied per image, by all work-items */
@@ -22,11 +24,32 @@ typedef struct plan {
 
 static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
 
+/* Words of a line of y that an instruction for tiles takes: equal parts of it, up to a block. */
+static int64_t step_of(const clade__weights *p) {
+  const int64_t pairs = parts_of(p->result[1], 2);
+  return parts_of(pairs, parts_of(pairs, BLOCK));
+}
+
+enum { TILES };
+static void defaults(const clade_query *q, int32_t *config) {
+  const clade__weights p = clade__weights_of(q->node, true);
+  config[TILES] = clade__conv_by_tiles(q, step_of(&p));
+}
+static bool configs(const clade_query *q, int i, int32_t *config) {
+  (void)q;
+  config[TILES] = i;
+  return i < 2;
+}
+static const char *const params[] = {"tiles", NULL};
+const clade_space clade__weights_mma_space = {sizeof(clade_space), params, defaults, configs};
+
 static plan plan_of(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
-  plan c = {.p = clade__weights_of(q->node, true)};
+  plan c = {.p = clade__weights_of(q->node, true), .tiles = q->config[TILES]};
   const clade__weights *p = &c.p;
-  const int64_t pairs = parts_of(p->result[1], 2), reach = (p->kernel[1] - 1) * w->dilation[1];
+  c.step = c.tiles ? CLADE_MAX(step_of(p), 1) : 1;
+  c.pairs = clade__up(parts_of(p->result[1], 2), c.step);
+  const int64_t pairs = c.pairs, reach = (p->kernel[1] - 1) * w->dilation[1];
   const int64_t held = pairs + reach / w->stride[1] / 2;
   const int64_t x_line = w->stride[1] * (p->kernel[1] > 1 ? 2 : 1) * held * BLOCK, y_line = pairs * PANEL;
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), few = CLADE_MAX(p->n, 1);
@@ -53,7 +76,7 @@ static plan plan_of(const clade_query *q) {
 bool clade__weights_mma_units(const clade_query *q) { return q->node->in[0].dtype == CLADE_BF16; }
 
 const char *clade__weights_mma_accept(const clade_query *q) {
-  const clade_unit_info *unit = &q->device->unit[CLADE_UNIT_AVX512_BF16];
+  const clade_unit_info *unit = clade__conv_unit(q, q->config[TILES]);
   const clade__weights p = clade__weights_of(q->node, true);
   const char *reason = clade__conv_small(q);
   if (q->node->in[0].dtype != CLADE_BF16) return "made for bf16";
@@ -67,15 +90,18 @@ const char *clade__weights_mma_accept(const clade_query *q) {
   return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
 }
 
-/* A step of a tile is 16 multiply-adds of words. Each pass loads and stores the sums. */
+/* A step of a tile of 8 x 32 sums is 16 multiply-adds of words; one of 32 x 32 is four products of AMX of 16 cycles
+ * each. Each pass loads and stores the sums. */
 double clade__weights_mma_cost(const clade_query *q) {
   const plan c = plan_of(q);
   const clade__weights *p = &c.p;
-  const double pairs = (double)(p->n * p->result[0]) * (double)parts_of(p->result[1], 2);
-  const double sums = (double)(c.blocks * 2 * c.panels) * (double)(p->kernel[0] * p->kernel[1]);
+  const double steps = (double)(p->n * p->result[0]) * (double)(c.pairs / c.step);
+  const double tiles = (double)(c.tiles ? parts_of(c.blocks, 2) : c.blocks * 2) * (double)c.panels;
+  const double sums = tiles * (double)(p->kernel[0] * p->kernel[1]);
   const double passes = (double)parts_of(p->n, c.images) * (double)parts_of(p->result[0], c.lines);
   const double lines = (double)(p->n * p->result[0]) * 8;
-  double cycles = sums * (pairs * 16 / 2 * 1.25 + lines + passes * 40) + c.copied * (double)p->n * 0.3 + 4000;
+  double cycles = sums * (steps * (c.tiles ? 64 : 10) + lines + passes * (c.tiles ? 80 : 40)) + 4000;
+  cycles += c.copied * (double)p->n * (c.tiles ? 0.6 : 0.3);
   cycles += clade__weights_join_cycles(p, 2) + 2 * (double)p->outputs;
   return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
 }
@@ -93,7 +119,8 @@ clade_status clade__weights_mma_emit(clade_emit *e, const clade_query *q) {
   const plan c = plan_of(q);
   const clade__weights *p = &c.p;
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_mma", 0, c.parts, true);
-  clade_emit_define(s, "IMITATE", q->device->unit[CLADE_UNIT_AVX512_BF16].reason != NULL);
+  clade_emit_define(s, "TILES", c.tiles);
+  clade_emit_define(s, "IMITATE", clade__conv_unit(q, c.tiles)->reason != NULL);
   clade_emit_workspace(s, words_at(q, &c), WORD);
   clade_emit_index8(
       s, 8, (int64_t[]){p->n, p->groups, p->rows, p->inner, p->source[0], p->source[1], p->result[0], p->result[1]});
