@@ -35,17 +35,20 @@
 /* A work-item computes four consecutive elements of a row: ELT_ROW loads them, and ELT_LOAD selects number l of each
  * operand. `total` is the number of elements, or of pieces of rows, `fours` per row. */
 #if RANK
-KERNEL(eltwise_forward_group)
-(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t fours, const index_t total) {
-  const size_t item = get_global_id(0);
+#define ARGS ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t fours, const index_t total
+#define PASS_STRIDES dim, ELT_PASS_STRIDES fours,
+BODY(eltwise_forward_group_item)(const long number, ARGS) {
+  const size_t item = (size_t)number;
   if (item >= (size_t)total) return;
   const size_t row = item / (size_t)fours, x = (item - row * (size_t)fours) * 4, at = row * (size_t)dim.s0 + x;
   const int left = (int)min((size_t)dim.s0 - x, (size_t)4);
   PLACES
   PLACE
 #else
-KERNEL(eltwise_forward_group)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total) {
-  const size_t at = get_global_id(0) * 4;
+#define ARGS ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total
+#define PASS_STRIDES
+BODY(eltwise_forward_group_item)(const long number, ARGS) {
+  const size_t at = (size_t)number * 4;
   if (at >= (size_t)total) return;
   const int left = (int)min((size_t)total - at, (size_t)4);
 #endif
@@ -62,6 +65,12 @@ KERNEL(eltwise_forward_group)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t t
     }
   FOUR_STORE(ELT_OUT, y, at, left, four)
 }
+
+KERNEL(eltwise_forward_group)(ARGS) {
+  FN(eltwise_forward_group_item)((long)get_global_id(0), ELT_PASS PASS(y), PASS_STRIDES total);
+}
+#undef ARGS
+#undef PASS_STRIDES
 #elif defined WANT_eltwise_blocks_ref
 /* A work-item quantizes a block of 32 elements exactly as src/base/blocks.c does; elements behind the last one count as
  * 0. Quotients are corrected to the nearest float, since devices may divide less exactly. */

@@ -40,6 +40,7 @@ typedef enum clade__quirk {
       CLADE__QUIRK_COUNT
 } clade__quirk;
 bool clade__quirk_has(const clade_device *device, clade__quirk quirk);
+bool clade__quirk_disabled(clade__quirk quirk); /* by its environment variable */
 
 /* ---- devices ---- */
 /* Identifies what compiled programs depend on: device, driver, platform and their versions. Key of the program

@@ -122,12 +122,16 @@ static const char *variable(const char *name) {
   return value;
 }
 
-static bool applies(const quirk_row *row, const clade_device_info *info) {
+bool clade__quirk_disabled(clade__quirk quirk) {
   for (size_t i = 0; i < CLADE_COUNT(switches); i++) {
-    const char *value = switches[i].quirk == row->quirk ? variable(switches[i].variable) : NULL;
-    if (value && *value != '1') return false;
+    const char *value = switches[i].quirk == quirk ? variable(switches[i].variable) : NULL;
+    if (value && *value != '1') return true;
   }
-  return strcasestr(field(info, row->at), row->text);
+  return false;
+}
+
+static bool applies(const quirk_row *row, const clade_device_info *info) {
+  return !clade__quirk_disabled(row->quirk) && strcasestr(field(info, row->at), row->text);
 }
 
 void clade__quirks_apply(clade__facts *facts) {

@@ -27,7 +27,7 @@ static const meaning variables[] = {
     {"CLADE_LIBRARIES", "Libraries that implementations may call: clblast, clfft, or both, separated by a colon."},
     {"CLADE_LOG", "The least severe messages to print: error, warning, info or debug. Default: warning."},
     {"CLADE_MEASURE", "\"off\": GPUs are not measured at a first compilation. \"on\": CPUs are measured as well."},
-    {"CLADE_PERSISTENT", "\"0\": each step is a launch of its own, without persistent kernels."},
+    {"CLADE_PERSISTENT", "\"0\": each step is a launch of its own, without persistent kernels and joined launches."},
     {"CLADE_STRICT", "\"1\": only implementations within the error bounds of their ops."},
     {"CLADE_AMX", "\"off\": the operating system is not asked for AMX."},
     {"CLADE_PROBE_DIR", "The directory of clade-probe."},

@@ -137,8 +137,8 @@ clade_status clade__eltwise_describe(clade_kernel_step *s, const clade__elt *p, 
                               &t.body,
                               as != CLADE__ONE ? &t.row : NULL,
                               wide && clade__walk_way(w, p->n_in, flat) != CLADE__RUNS ? &t.lanes : NULL,
-                              wide ? &t.pass : NULL,
-                              wide && !flat ? &t.pass_strides : NULL};
+                              as != CLADE__ONE ? &t.pass : NULL,
+                              as != CLADE__ONE && !flat ? &t.pass_strides : NULL};
   static const char *const names[] = {"ELT_ARGS", "ELT_USE",   "ELT_LOAD", "ELT_STRIDES",     "ELT_BODY",
                                       "ELT_ROW",  "ELT_LANES", "ELT_PASS", "ELT_PASS_STRIDES"};
   clade_status status = CLADE_OK;

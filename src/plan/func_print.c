@@ -76,7 +76,9 @@ static void print_step(const clade_func *func, size_t index, clade__text *out) {
   print_part(func, step, READS, "reads", out);
   print_part(func, step, WRITES, "writes", out);
   print_part(func, step, WORKSPACE, "workspace", out);
-  if (step->persistent) clade__text_add(out, " persistent %u", step->persistent);
+  if (step->persistent)
+    clade__text_add(out, " %s %u", func->persistent[step->persistent - 1].joined ? "joined" : "persistent",
+                    step->persistent);
   clade__text_add(out, "\n");
 }
 
@@ -140,8 +142,18 @@ static void print_programming(const clade_func *func, clade__text *out) {
   }
 }
 
+static void print_launches(const clade_func *func, bool joined, const char *what, clade__text *out) {
+  size_t n = 0, inside = 0;
+  for (size_t c = 0; c < func->n_persistent; c++) {
+    if (func->persistent[c].joined != joined) continue;
+    n++;
+    inside += func->persistent[c].count;
+  }
+  if (n) clade__text_add(out, "plan: %zu steps in %zu %s, each of which is one launch\n", inside, n, what);
+}
+
 static void print_plan(const clade_func *func, clade__text *out) {
-  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, inside = 0, transfers = 0;
+  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, transfers = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
   for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
@@ -149,10 +161,8 @@ static void print_plan(const clade_func *func, clade__text *out) {
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
                   transfers);
   if (func->n_hosts > transfers) clade__text_add(out, "plan: %zu steps of the host\n", func->n_hosts - transfers);
-  for (size_t c = 0; c < func->n_persistent; c++) inside += func->persistent[c].count;
-  if (inside)
-    clade__text_add(out, "plan: %zu steps in %zu persistent kernels, each of which is one launch\n", inside,
-                    func->n_persistent);
+  print_launches(func, false, "persistent kernels", out);
+  print_launches(func, true, "joined launches", out);
   print_crossings(func, out);
   print_programming(func, out);
   for (size_t i = 0; i < func->n_steps; i++) libraries += func->steps[i].kind == CLADE__FSTEP_LIBRARY;

@@ -35,12 +35,19 @@ static const clade__cell *nearest(const clade_func *func, clade__space space, in
   return best;
 }
 
+/* Variables may share a buffer, also with those that the func does not have. */
+static void except_variables(const clade_vars *vars, const clade__buffer *buffer, area *a) {
+  for (size_t i = 0; i < vars->n; i++)
+    if (vars->at[i].buffer == buffer) memset(a->bytes + vars->at[i].offset, 0xFF, vars->at[i].bytes);
+}
+
 static clade_status inspect(const clade_run *run, clade__buffer *buffer, clade__space space, int index) {
   const clade_func *func = run->func;
   area a = {0};
   clade_status status = CLADE_OK;
   if (!buffer || (status = fetch(buffer, &a)) != CLADE_OK) goto fail;
-  for (size_t i = 0; i < func->n_cells; i++) {
+  if (space == CLADE__VARIABLE) except_variables(run->vars, buffer, &a);
+  for (size_t i = 0; i < func->n_cells && space != CLADE__VARIABLE; i++) {
     const clade__place *p = &func->cells[i].place;
     if (p->space == space && p->index == index && p->bytes) memset(a.bytes + p->offset, 0xFF, p->bytes);
   }

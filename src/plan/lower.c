@@ -292,7 +292,12 @@ static clade_status find_order(const clade_func *func, clade__id *order) {
     program[id] = impl && impl->bundled ? program_of(func, g->nodes[id].device, impl->bundled) : CLADE__ANY_PROGRAM;
     most = CLADE_MAX(most, program[id]);
   }
-  clade_status status = most >= 0 ? clade__order(g, func->n_devices, program, order, &changes) : clade__early(g, order);
+  bool *joins = clade__new((size_t)func->n_devices, sizeof *joins);
+  for (int d = 0; joins && d < func->n_devices; d++) joins[d] = clade__joins(func->devices[d]);
+  clade_status status = !joins      ? CLADE_NO_MEMORY
+                        : most >= 0 ? clade__order(g, func->n_devices, program, order, &changes)
+                                    : clade__early(g, joins, order);
+  clade__free(joins);
   clade__free(program);
   return status;
 }

@@ -6,23 +6,24 @@ bool clade__plan_only;
 
 enum { LEAST_ALIGNMENT = 64 };
 
-static size_t alignment(const clade_func *func, int device) {
-  return CLADE_MAX((size_t)clade__device_info(func->devices[device])->alignment, (size_t)LEAST_ALIGNMENT);
-}
-
-static size_t slab_limit(const clade_func *func, int device) {
-  uint64_t limit = clade__device_info(func->devices[device])->max_buffer_bytes;
+size_t clade__slab_limit(const clade_device *device) {
+  uint64_t limit = clade__device_info(device)->max_buffer_bytes;
   if (clade__plan_slab_bytes) limit = CLADE_MIN(limit, (uint64_t)clade__plan_slab_bytes);
   return limit > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)limit;
 }
 
-/* Space of a cell: rounded up to the alignment, not 0, including guards. */
-static clade_status room_of(const clade_func *func, const clade__cell *cell, size_t *bytes) {
-  size_t wanted = CLADE_MAX(cell->place.bytes, (size_t)1);
-  if (!clade__round_up(wanted, alignment(func, cell->place.device), bytes) ||
-      !clade__add(*bytes, 2 * func->guard, bytes))
+clade_status clade__slab_room(const clade_device *device, size_t bytes, size_t guard, size_t *room) {
+  const size_t wanted = CLADE_MAX(bytes, (size_t)1);
+  const size_t alignment = CLADE_MAX((size_t)clade__device_info(device)->alignment, (size_t)LEAST_ALIGNMENT);
+  if (!clade__round_up(wanted, alignment, room) || !clade__add(*room, 2 * guard, room))
     return CLADE_FAIL(OVERFLOW, "a value of %zu bytes overflows with its alignment", wanted);
   return CLADE_OK;
+}
+
+static size_t slab_limit(const clade_func *func, int device) { return clade__slab_limit(func->devices[device]); }
+
+static clade_status room_of(const clade_func *func, const clade__cell *cell, size_t *bytes) {
+  return clade__slab_room(func->devices[cell->place.device], cell->place.bytes, func->guard, bytes);
 }
 
 /* Whether an earlier output of the same node has taken over the cell. */

@@ -1,6 +1,6 @@
 /* Forms persistent kernels: groups of consecutive steps that run in one launch on devices with slow launches. A
  * persistent kernel is a table of arguments (run_persistent.c) for a kernel that can execute its steps
- * (interpreter.c). */
+ * (interpreter.c). Joined launches (joined.c) are formed likewise. */
 #include "plan/plan.h"
 
 size_t clade__persistent_least = 8;
@@ -19,12 +19,13 @@ int clade__persistent_base(const clade__fpersistent *persistent, const clade__pl
 }
 
 /* Adds the step's buffers; false: there are too many. */
-static bool add_bases(clade__fpersistent *persistent, const clade__fstep *step) {
-  const int before = persistent->n_bases;
+static bool add_bases(const clade_func *func, clade__fpersistent *persistent, const clade__fstep *step) {
+  const int before = persistent->n_bases, most = func->interpreters[persistent->device].n_bases;
   for (int i = 0; i < step->n_operands; i++) {
     const clade__operand *o = &step->operand[i];
     if (o->cell < 0 || clade__persistent_base(persistent, &o->place) >= 0) continue;
-    if (persistent->n_bases == CLADE__PERSISTENT_BASES) {
+    if (persistent->joined && o->place.space == CLADE__VARIABLE) continue;
+    if (persistent->n_bases == most) {
       persistent->n_bases = before;
       return false;
     }
@@ -38,7 +39,8 @@ static clade_status persistent_new(clade_func *func, size_t first, clade__fpersi
       clade__grow(&func->persistent, &func->persistent_capacity, func->n_persistent + 1, sizeof *func->persistent));
   *out = &func->persistent[func->n_persistent];
   const clade__fstep *step = &func->steps[first];
-  **out = (clade__fpersistent){.first = first, .device = step->device, .workers = 1};
+  **out =
+      (clade__fpersistent){.first = first, .device = step->device, .joined = func->interpreters[step->device].joined};
   (*out)->bases = clade__arena_new(&func->arena, CLADE__PERSISTENT_BASES * sizeof *(*out)->bases);
   if (!(*out)->bases) return CLADE_NO_MEMORY;
   func->n_persistent++;
@@ -81,6 +83,7 @@ static size_t table_words(const clade_func *func, const clade__fpersistent *pers
   for (size_t s = persistent->first; s < persistent->first + persistent->count; s++)
     for (size_t i = 0; i < func->steps[s].launch->n_args; i++)
       words += (size_t)clade__persistent_words(&func->steps[s].launch->args[i]);
+  if (persistent->joined) words += persistent->workers; /* the step of each work-group */
   return (words + CLADE__PERSISTENT_LINE - 1) / CLADE__PERSISTENT_LINE * CLADE__PERSISTENT_LINE;
 }
 
@@ -88,6 +91,7 @@ static size_t table_words(const clade_func *func, const clade__fpersistent *pers
 /* Few steps, in the func or on the device, do not justify compiling a kernel for them; their single kernels are
  * compiled already or useful to other funcs. */
 static bool worth(const clade_func *func, size_t steps, const clade__fpersistent *persistent) {
+  if (persistent->joined) return persistent->count >= clade__joined_least;
   return steps >= clade__persistent_least && func->interpreters[persistent->device].n_steps >= clade__persistent_least;
 }
 
@@ -102,6 +106,21 @@ static double most_of(const clade_func *func) {
   double all = 0;
   for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].joins ? func->steps[s].seconds : 0;
   return CLADE_MIN(CLADE_MAX(short_seconds, all / PARTS), long_seconds);
+}
+
+/* Whether the step may extend the launch, which takes `seconds` with it. */
+static bool extends(const clade_func *func, const clade__fpersistent *persistent, const clade__fstep *step,
+                    double seconds, double most) {
+  if (step->awaits || persistent->device != step->device) return false;
+  return persistent->joined ? clade__independent(func, persistent, step) : seconds <= most;
+}
+
+static void add_workers(const clade_func *func, clade__fpersistent *persistent, const clade__fstep *step) {
+  const size_t busy = CLADE_MIN(step->launch->global[0], (size_t)most_workers(func, step->device));
+  if (persistent->joined)
+    persistent->workers += clade__joined_groups(step);
+  else
+    persistent->workers = CLADE_MAX(persistent->workers, (uint32_t)busy);
 }
 
 static clade_status form(clade_func *func) {
@@ -119,15 +138,13 @@ static clade_status form(clade_func *func) {
     seconds += step->seconds;
     steps++;
     func->interpreters[step->device].n_steps++;
-    if (!persistent || step->awaits || persistent->device != step->device || seconds > most ||
-        !add_bases(persistent, step)) {
+    if (!persistent || !extends(func, persistent, step, seconds, most) || !add_bases(func, persistent, step)) {
       CLADE_TRY(persistent_new(func, s, &persistent));
       seconds = step->seconds;
-      (void)add_bases(persistent, step); /* a single step always fits */
+      (void)add_bases(func, persistent, step); /* a single step always fits */
     }
     persistent->per_slot |= step->per_slot;
-    const size_t busy = CLADE_MIN(step->launch->global[0], (size_t)most_workers(func, step->device));
-    persistent->workers = CLADE_MAX(persistent->workers, (uint32_t)busy);
+    add_workers(func, persistent, step);
     persistent->count++;
   }
   keep_or_drop(func, steps);

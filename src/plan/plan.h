@@ -86,19 +86,22 @@ typedef struct clade__fpack {
 
 /* The kernel that executes the steps of a device's persistent kernels. */
 typedef struct clade__finterpreter {
+  bool joined;    /* for joined launches (joined.c) */
+  int n_bases;    /* number of its pointer arguments */
   size_t n_steps; /* that it can execute */
   size_t request;
 } clade__finterpreter;
 
-/* Consecutive steps executed by one launch. */
+/* Consecutive steps executed by one launch: a persistent kernel, or a joined launch. */
 typedef struct clade__fpersistent {
   size_t first, count; /* range of the func's steps */
   int device;
-  uint32_t workers; /* work-groups: one per compute unit, at most the items of its widest step */
+  bool joined;
+  uint32_t workers; /* work-groups: one per compute unit, at most the items of its widest step; joined: of all steps */
   bool per_slot;    /* contains a step that is */
   size_t at, end;   /* range of words in the device's table */
   int n_bases;
-  clade__place *bases; /* buffers of all steps, by space and index */
+  clade__place *bases; /* buffers of all steps, by space and index; joined: without those of variables */
 } clade__fpersistent;
 
 typedef struct clade__slab {
@@ -187,8 +190,9 @@ clade_status clade__compile_again(const clade_func *func, clade_func **out);
 /* ---- compilation (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
 /* Creates the steps of a selected graph, in order, and their cells. */
 clade_status clade__lower(clade_func *func);
-/* order[n_nodes - 1]: graph order, but with new values of variables as early as possible (early.c). */
-clade_status clade__early(const clade_graph *g, clade__id *order);
+/* order[n_nodes - 1]: graph order, but with new values of variables as early as possible, or as late as possible on
+ * devices with joined launches (early.c). joins[device]; NULL: on none. */
+clade_status clade__early(const clade_graph *g, const bool *joins, clade__id *order);
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);
 /* Adds a step that copies one cell to another, also between devices. `first`: before all other steps. */
 clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first);
@@ -211,6 +215,14 @@ clade_status clade__find_joining(clade_func *func); /* the steps that persistent
 enum { CLADE__PERSISTENT_LINE = 16, CLADE__PERSISTENT_STEP = 8, CLADE__PERSISTENT_HEAD = 3 };
 /* Maximum number of pointer arguments of 8 bytes, within OpenCL's minimum of 1024 bytes. */
 enum { CLADE__PERSISTENT_BASES = 96 };
+/* Whether consecutive independent steps of the device become joined launches: GPUs (joined.c). */
+bool clade__joins(const clade_device *device);
+/* Whether the step touches no memory that a step of the launch writes, and writes none that one touches. */
+bool clade__independent(const clade_func *func, const clade__fpersistent *joined, const clade__fstep *step);
+uint32_t clade__joined_groups(const clade__fstep *step); /* work-groups */
+/* The first pointer arguments of a joined launch are the buffers of variables, which are known to runs alone; the
+ * others are its `bases`. */
+enum { CLADE__JOINED_SLABS = 8, CLADE__JOINED_BASES = 16, CLADE__JOINED_MOST = 1 << 22 /* work-groups */ };
 /* Index of the buffer, or -1. */
 int clade__persistent_base(const clade__fpersistent *persistent, const clade__place *place);
 int clade__persistent_words(const clade__arg *arg); /* 32-bit words in a step's table */
@@ -223,6 +235,10 @@ bool clade__may_take(const clade_func *func, clade__id value, int32_t cell);
 clade_status clade__hosts_plan(clade_func *func);
 /* Assigns places to all cells. */
 clade_status clade__memory_plan(clade_func *func);
+/* Maximum size of a buffer that several values share; and the space of a value in it: rounded up to the alignment, not
+ * 0, including guards. */
+size_t clade__slab_limit(const clade_device *device);
+clade_status clade__slab_room(const clade_device *device, size_t bytes, size_t guard, size_t *room);
 clade_status clade__constants_upload(clade_func *func);
 /* Makes the packed copies of constants, after their upload. */
 clade_status clade__packed_constants(clade_func *func);
@@ -251,6 +267,8 @@ extern size_t clade__plan_slab_bytes;
 extern bool clade__plan_only;
 /* Minimum number of steps in all persistent kernels of a func. */
 extern size_t clade__persistent_least;
+extern size_t clade__joined_least; /* the same of a joined launch */
+extern bool clade__joins_anywhere; /* joined launches on other devices than GPUs */
 /* Waits, then returns CLADE_CORRUPT if the run's executions wrote a byte outside of all values. */
 clade_status clade__run_check_guards(clade_run *run);
 
@@ -263,7 +281,8 @@ typedef struct clade__var {
   int device;       /* index in vars->devices */
   uint64_t version; /* incremented by each write */
   size_t bytes, offset;
-  clade__buffer *buffer;
+  clade__buffer *buffer; /* of its own, or shared (vars.c) */
+  int slab;              /* number of the buffer among those of the device */
 } clade__var;
 
 /* A packed copy of a variable at a version. Its buffer is immutable; readers hold references. */

@@ -120,8 +120,9 @@ struct clade_run {
   clade_vars *vars;
   int *var_index; /* [variables of the func]: index in vars */
   bool nowait, profile, adopted;
-  bool lone; /* launches only one persistent kernel, so waiting threads spin first */
-  bool late; /* under lock: the last such wait was too long to spin */
+  bool apart; /* launches each step by itself: to time it, or because variables are in too many buffers (joined.c) */
+  bool lone;  /* launches only one persistent kernel, so waiting threads spin first */
+  bool late;  /* under lock: the last such wait was too long to spin */
   /* under vars->lock */
   clade__bound *packs; /* [packs of the func] */
   clade_run *next_reader;
@@ -196,6 +197,7 @@ clade_status clade__run_rebind(clade_run *run);
 /* ---- persistent kernels (run_persistent.c) ---- */
 const clade__fpersistent *clade__run_persistent(const clade_run *run,
                                                 const clade__fstep *step); /* NULL: launched separately */
+bool clade__run_binds(const clade_run *run); /* false: variables are in more buffers than a joined launch takes */
 clade_status clade__run_tables(clade_run *run);
 clade_status clade__run_persistent_args(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent,
                                         int slot);

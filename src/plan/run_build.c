@@ -153,7 +153,8 @@ static clade_status kernels_of(clade_run *run, size_t s) {
 
 static clade_status kernels_new(clade_run *run) {
   size_t n = 0;
-  if (run->profile && run->func->n_persistent) CLADE_TRY(clade__prepare_apart(run->func));
+  run->apart = run->profile || !clade__run_binds(run);
+  if (run->apart && run->func->n_persistent) CLADE_TRY(clade__prepare_apart(run->func));
   CLADE_TRY(clade__run_tables(run));
   for (size_t s = 0; s < run->func->n_steps; s++)
     if (clade__run_launches(run, s)) n += (size_t)clade__run_kernels_for(run, &run->func->steps[s]);
@@ -195,7 +196,7 @@ clade_status clade__run_rebind(clade_run *run) {
 
 static bool is_lone(const clade_run *run) {
   const clade_func *func = run->func;
-  return !run->profile && func->n_persistent == 1 && func->persistent[0].count == func->n_steps;
+  return !run->apart && func->n_persistent == 1 && func->persistent[0].count == func->n_steps;
 }
 
 static clade_status lanes_new(clade_run *run, cl_command_queue user_queue) {

@@ -1,4 +1,5 @@
 /* Commands of a run: what each lane enqueues for an execution, per slot. */
+#include "op/group.h"
 #include "plan/run.h"
 
 static clade__cmd *next_cmd(clade_run *run, int lane, int slot, size_t *used) {
@@ -36,7 +37,9 @@ static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_
   memcpy(cmd->as.launch.global, step->launch->global, sizeof cmd->as.launch.global);
   memcpy(cmd->as.launch.local, step->launch->local, sizeof cmd->as.launch.local);
   const clade__fpersistent *persistent = clade__run_persistent(run, step);
-  if (persistent) cmd->as.launch.global[0] = persistent->workers;
+  if (!persistent) return;
+  cmd->as.launch.local[0] = persistent->joined ? CLADE__GROUP_ITEMS : 1;
+  cmd->as.launch.global[0] = persistent->workers * cmd->as.launch.local[0];
 }
 
 static void slot_cmds(clade_run *run, int slot, size_t *used) {

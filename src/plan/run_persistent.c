@@ -1,13 +1,23 @@
-/* Binds persistent kernels to a run's memory: one table per device with the steps and arguments of all its
- * persistent kernels, and one kernel object per persistent kernel with its table range and buffers. */
+/* Binds persistent kernels and joined launches to a run's memory: one table per device with the steps and arguments of
+ * all, and one kernel object for each with its table range and buffers. */
+#include "op/group.h"
 #include "plan/run.h"
 
 const clade__fpersistent *clade__run_persistent(const clade_run *run, const clade__fstep *step) {
-  return step->persistent && !run->profile ? &run->func->persistent[step->persistent - 1] : NULL;
+  return step->persistent && !run->apart ? &run->func->persistent[step->persistent - 1] : NULL;
 }
 
 /* ---- argument table ---- */
 enum { TOGETHER = 5 /* word that holds the number of steps per task */ };
+
+static const clade__var *variable_of(const clade_run *run, int variable) {
+  return &run->vars->at[run->var_index[variable]];
+}
+
+static int32_t base_of(const clade_run *run, const clade__fpersistent *persistent, const clade__place *place) {
+  if (persistent->joined && place->space == CLADE__VARIABLE) return variable_of(run, place->index)->slab;
+  return clade__persistent_base(persistent, place) + (persistent->joined ? CLADE__JOINED_SLABS : 0);
+}
 
 static clade_status put_arg(const clade_run *run, const clade__fpersistent *persistent, const clade__fstep *step,
                             size_t i, int32_t *to) {
@@ -18,7 +28,7 @@ static clade_status put_arg(const clade_run *run, const clade__fpersistent *pers
     return CLADE_OK;
   }
   CLADE_TRY(clade__run_element(run, step, (int)i, (cl_uint)i, &element));
-  to[0] = clade__persistent_base(persistent, &step->operand[i].place);
+  to[0] = base_of(run, persistent, &step->operand[i].place);
   to[1] = (int32_t)element;
   return CLADE_OK;
 }
@@ -56,10 +66,34 @@ static clade_status put_persistent(const clade_run *run, const clade__fpersisten
   return CLADE_OK;
 }
 
+static int32_t joined_map(const clade_run *run, const clade__fpersistent *joined) {
+  int32_t words = (int32_t)joined->count * CLADE__PERSISTENT_STEP;
+  for (size_t s = joined->first; s < joined->first + joined->count; s++)
+    for (size_t i = 0; i < run->func->steps[s].launch->n_args; i++)
+      words += clade__persistent_words(&run->func->steps[s].launch->args[i]);
+  return words;
+}
+
+static clade_status put_joined(const clade_run *run, const clade__fpersistent *joined, int32_t *to) {
+  int32_t args = (int32_t)joined->count * CLADE__PERSISTENT_STEP, group = 0, *map = to + joined_map(run, joined);
+  for (size_t s = 0; s < joined->count; s++) {
+    const clade__fstep *step = &run->func->steps[joined->first + s];
+    const int32_t head[] = {group, (int32_t)step->member, (int32_t)step->launch->global[0], args};
+    memcpy(to + s * CLADE__PERSISTENT_STEP, head, sizeof head);
+    for (const int32_t end = group + (int32_t)clade__joined_groups(step); group < end; group++) map[group] = (int32_t)s;
+    for (size_t i = 0; i < step->launch->n_args; i++) {
+      CLADE_TRY(put_arg(run, joined, step, i, to + args));
+      args += clade__persistent_words(&step->launch->args[i]);
+    }
+  }
+  return CLADE_OK;
+}
+
 static clade_status fill(const clade_run *run, int device, int32_t *words) {
   for (size_t c = 0; c < run->func->n_persistent; c++) {
     const clade__fpersistent *persistent = &run->func->persistent[c];
-    if (persistent->device == device) CLADE_TRY(put_persistent(run, persistent, words + persistent->at));
+    if (persistent->device == device)
+      CLADE_TRY((persistent->joined ? put_joined : put_persistent)(run, persistent, words + persistent->at));
   }
   return CLADE_OK;
 }
@@ -82,7 +116,7 @@ static clade_status table_new(clade_run *run, int device, size_t words) {
 clade_status clade__run_tables(clade_run *run) {
   run->tables = clade__new((size_t)run->n_lanes, sizeof(clade__buffer *));
   if (!run->tables) return CLADE_NO_MEMORY;
-  for (int d = 0; d < run->n_lanes && !run->profile; d++) {
+  for (int d = 0; d < run->n_lanes && !run->apart; d++) {
     size_t words = 0;
     for (size_t c = 0; c < run->func->n_persistent; c++)
       if (run->func->persistent[c].device == d) words = run->func->persistent[c].end;
@@ -98,14 +132,38 @@ static clade_status set_base(const clade_run *run, cl_kernel kernel, const clade
   clade__buffer *buffer = clade__run_buffer(run, slot, place);
   if (!buffer && place->space == CLADE__PACKED) return CLADE_OK; /* bound before the first execution */
   cl_mem memory = clade__buffer_mem(buffer);
-  return clade__kernel_set(run->func->devices[persistent->device], kernel, (cl_uint)(CLADE__PERSISTENT_HEAD + i),
-                           sizeof memory, &memory);
+  const int at = CLADE__PERSISTENT_HEAD + base_of(run, persistent, place);
+  return clade__kernel_set(run->func->devices[persistent->device], kernel, (cl_uint)at, sizeof memory, &memory);
+}
+
+/* The buffers of all variables on the device. */
+static clade_status set_slabs(const clade_run *run, cl_kernel kernel, const clade__fpersistent *joined) {
+  clade_device *device = run->func->devices[joined->device];
+  for (size_t v = 0; v < run->func->graph->variables.count; v++) {
+    const clade__var *var = variable_of(run, (int)v);
+    if (run->vars->devices[var->device] != device) continue;
+    cl_mem memory = clade__buffer_mem(var->buffer);
+    CLADE_TRY(clade__kernel_set(device, kernel, (cl_uint)(CLADE__PERSISTENT_HEAD + var->slab), sizeof memory, &memory));
+  }
+  return CLADE_OK;
+}
+
+bool clade__run_binds(const clade_run *run) {
+  for (size_t c = 0; c < run->func->n_persistent; c++)
+    for (size_t v = 0; v < run->func->graph->variables.count && run->func->persistent[c].joined; v++) {
+      const clade__var *var = variable_of(run, (int)v);
+      if (run->vars->devices[var->device] == run->func->devices[run->func->persistent[c].device] &&
+          var->slab >= CLADE__JOINED_SLABS)
+        return false;
+    }
+  return true;
 }
 
 clade_status clade__run_persistent_args(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent,
                                         int slot) {
   clade_device *device = run->func->devices[persistent->device];
-  int32_t at = (int32_t)persistent->at, count = (int32_t)persistent->count;
+  int32_t at = (int32_t)persistent->at;
+  int32_t count = persistent->joined ? joined_map(run, persistent) : (int32_t)persistent->count;
   cl_mem memory = clade__buffer_mem(run->tables[persistent->device]);
   cl_uint n;
   CLADE_TRY(clade__kernel_args(device, kernel, &n));
@@ -114,6 +172,7 @@ clade_status clade__run_persistent_args(const clade_run *run, cl_kernel kernel, 
   CLADE_TRY(clade__kernel_set(device, kernel, 2, sizeof count, &count));
   for (cl_uint i = CLADE__PERSISTENT_HEAD; i < n; i++) /* unused pointer arguments still need a valid buffer */
     CLADE_TRY(clade__kernel_set(device, kernel, i, sizeof memory, &memory));
+  if (persistent->joined) CLADE_TRY(set_slabs(run, kernel, persistent));
   for (int i = 0; i < persistent->n_bases; i++) CLADE_TRY(set_base(run, kernel, persistent, slot, i));
   return CLADE_OK;
 }

@@ -55,25 +55,64 @@ static clade_status queue_of(const clade_vars *vars, const clade__var *var, clad
   return *queue ? CLADE_OK : CLADE_OPENCL;
 }
 
-/* The variable is counted only after it is complete. */
+/* Adds a variable without memory. It is counted only after it is complete. */
 static clade_status var_new(clade_vars *vars, const char *name, const clade_type *type, int device) {
   clade__var *var = &vars->at[vars->n];
-  clade__queue *queue;
-  const uint32_t ones = UINT32_MAX;
-  size_t room;
-  *var = (clade__var){.type = *type, .device = device, .offset = vars->guard};
+  *var = (clade__var){.type = *type, .device = device};
   CLADE_TRY(clade_type_bytes(type, &var->bytes));
-  if (!clade__round_up(var->bytes, sizeof ones, &room) || !clade__add(room, 2 * vars->guard, &room))
-    return CLADE_FAIL(OVERFLOW, "variable %s: %zu bytes", name, var->bytes);
   var->name = clade__copy_text(name);
   if (!var->name) return CLADE_NO_MEMORY;
   vars->n++;
-  CLADE_TRY(clade__map_put(&vars->by_name, clade__hash_bytes(name, strlen(name)), vars->n - 1));
-  CLADE_TRY(clade__buffer_new(vars->devices[device], room, name, &var->buffer));
+  return clade__map_put(&vars->by_name, clade__hash_bytes(name, strlen(name)), vars->n - 1);
+}
+
+/* ---- memory ---- */
+/* Creates a buffer for the device's variables first to end - 1, whose offsets are set. */
+static clade_status slab_new(clade_vars *vars, int device, size_t first, size_t end, size_t bytes) {
+  const uint32_t ones = UINT32_MAX;
+  clade__buffer *buffer = NULL;
+  clade__queue *queue;
+  int number = 0;
+  CLADE_TRY(clade__buffer_new(vars->devices[device], bytes, vars->at[first].name, &buffer));
+  for (size_t i = 0; i < first; i++)
+    if (vars->devices[vars->at[i].device] == vars->devices[device]) number = CLADE_MAX(number, vars->at[i].slab + 1);
+  for (size_t i = first; i < end; i++) {
+    clade__var *var = &vars->at[i];
+    if (var->device != device) continue;
+    var->buffer = clade__buffer_retain(buffer);
+    var->slab = number;
+  }
+  clade__buffer_release(buffer);
   if (!vars->guard) return CLADE_OK;
-  CLADE_TRY(queue_of(vars, var, &queue));
-  CLADE_TRY(clade__queue_fill(queue, var->buffer, 0, room, &ones, sizeof ones, (clade__wait){0}, NULL));
+  CLADE_TRY(queue_of(vars, &vars->at[first], &queue));
+  CLADE_TRY(clade__queue_fill(queue, buffer, 0, bytes, &ones, sizeof ones, (clade__wait){0}, NULL));
   return clade__queue_finish(queue);
+}
+
+static clade_status place_device(clade_vars *vars, int device) {
+  const size_t limit =
+      clade__joins(vars->devices[device]) ? CLADE_MIN(clade__slab_limit(vars->devices[device]), (size_t)INT32_MAX) : 0;
+  size_t bytes = 0, first = 0, room;
+  for (size_t i = 0; i < vars->n; i++) {
+    clade__var *var = &vars->at[i];
+    if (var->device != device) continue;
+    CLADE_TRY(clade__slab_room(vars->devices[device], var->bytes, vars->guard, &room));
+    if (bytes && (room > limit || bytes > limit - room)) {
+      CLADE_TRY(slab_new(vars, device, first, i, bytes));
+      bytes = 0;
+    }
+    if (!bytes) first = i;
+    var->offset = bytes + vars->guard;
+    bytes += room;
+  }
+  return bytes ? slab_new(vars, device, first, vars->n, bytes) : CLADE_OK;
+}
+
+/* Gives all variables memory: a buffer each or, on devices with joined launches, shared ones, since a launch takes few
+ * buffers. */
+static clade_status place_all(clade_vars *vars) {
+  for (int d = 0; d < vars->n_devices; d++) CLADE_TRY(place_device(vars, d));
+  return CLADE_OK;
 }
 
 /* ---- initial values ---- */
@@ -159,8 +198,9 @@ static clade_status fill_all(clade_vars *vars, const clade_func *func, uint64_t 
     CLADE_TRY(var_new(vars, port->name, clade__type(g, port->value), g->nodes[g->values[port->value].node].device));
     vars->at[i].parameter = port->parameter;
     vars->at[i].part = port->part;
-    CLADE_TRY(fill_var(vars, &vars->at[i], &port->initial, seed, p));
   }
+  CLADE_TRY(place_all(vars));
+  for (size_t i = 0; i < vars->n; i++) CLADE_TRY(fill_var(vars, &vars->at[i], &g->variables.at[i].initial, seed, p));
   return CLADE_OK;
 }
 
@@ -276,6 +316,10 @@ static clade_status copy_all(const clade_vars *from, clade_vars *to) {
     to->at[i].version = var->version;
     to->at[i].parameter = var->parameter;
     to->at[i].part = var->part;
+  }
+  CLADE_TRY(place_all(to));
+  for (size_t i = 0; i < from->n; i++) {
+    const clade__var *var = &from->at[i];
     if (!var->bytes) continue;
     CLADE_TRY(queue_of(from, var, &queue));
     CLADE_TRY(clade__queue_copy(queue, var->buffer, var->offset, to->at[i].buffer, to->at[i].offset, var->bytes,

@@ -28,7 +28,7 @@ typedef struct options {
   const char *op, *device, *variants, *absent, *impl, *family, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles, persistent, brief, wide, types, emulated;
+  bool small, verbose, first, once, tiles, persistent, joined, brief, wide, types, emulated;
   clade_dtype left_out;
 } options;
 
@@ -37,7 +37,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--types] [--persistent] [--kernels FILE] [--brief] [--wide] [--absent FILE] [--family NAME]\n"
+      "       [--types] [--persistent] [--joined] [--kernels FILE] [--brief] [--wide] [--absent FILE] [--family NAME]\n"
       "       [--emulated]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
@@ -60,6 +60,7 @@ static int usage(const char *program) {
       "  --types          with --tiles: of every element type, not of the first that it takes\n"
       "  --first          ends at the first case that fails\n"
       "  --persistent         steps go in persistent kernels, also alone and where launches are not dear\n"
+      "  --joined         independent steps go in joined launches, as on a GPU, also alone\n"
       "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
       "  --brief          fewer kernels: of f16 and bf16 one alone, by the length of the op's name, and no imitated "
       "matrix units\n"
@@ -73,29 +74,18 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},
-                                        {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},
-                                        {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},
-                                        {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},
-                                        {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},
-                                        {"tiles", no_argument, 0, 'r'},
-                                        {"persistent", no_argument, 0, 'h'},
-                                        {"kernels", required_argument, 0, 'k'},
-                                        {"brief", no_argument, 0, 'a'},
-                                        {"wide", no_argument, 0, 'w'},
-                                        {"types", no_argument, 0, 'y'},
-                                        {"absent", required_argument, 0, 'q'},
-                                        {"family", required_argument, 0, 'g'},
-                                        {"emulated", no_argument, 0, 'u'},
-                                        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},     {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},  {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},   {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},      {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},   {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},        {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},         {"tiles", no_argument, 0, 'r'},
+                                        {"persistent", no_argument, 0, 'h'},   {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},        {"wide", no_argument, 0, 'w'},
+                                        {"types", no_argument, 0, 'y'},        {"absent", required_argument, 0, 'q'},
+                                        {"family", required_argument, 0, 'g'}, {"emulated", no_argument, 0, 'u'},
+                                        {"joined", no_argument, 0, 'j'},       {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -114,6 +104,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'e': o->once = true; break;
     case 'r': o->tiles = true; break;
     case 'h': o->persistent = true; break;
+    case 'j': o->joined = true; break;
     case 'k': o->kernels = optarg; break;
     case 'a': o->brief = true; break;
     case 'w': o->wide = true; break;
@@ -540,6 +531,8 @@ int main(int argc, char **argv) {
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   /* separate launches; other tests compare persistent kernels with them */
   if (!o.once) clade__persistent_least = o.persistent ? 1 : SIZE_MAX;
+  clade__joins_anywhere = o.joined;
+  if (o.joined) clade__joined_least = 1;
   clade__always_wide = o.wide;
   /* emulated matrix units, which test their kernels except for the instruction; not for first use */
   clade__units_imitated = !o.brief && !o.once && !o.emulated;

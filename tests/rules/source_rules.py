@@ -193,7 +193,7 @@ def complete_ops(root):
         stems.update(re.findall(r'^#include "(\w+)\.cl"', read(root, path), re.M))
     for path in files(root, ".cl"):
         stem = os.path.basename(path)[:-3]
-        shared = stem.startswith("prelude") or stem in ("builtins", "persistent")
+        shared = stem.startswith("prelude") or stem in ("builtins", "persistent", "joined")
         if path.startswith("cl_kernels/") and not shared and stem not in stems:
             bad.append(f"{path}:1: belongs to no row of ops.def")
     return bad

@@ -44,7 +44,7 @@ static void place(bool viewed, bool late, bool early) {
   clade__id order[64];
   size_t at[64];
   assert_true(b.g->n_nodes < 63);
-  OK(clade__early(b.g, order));
+  OK(clade__early(b.g, NULL, order));
   check(b.g, order, at);
   assert_true(at[b.before] < at[b.update]);
   assert_int_equal(at[b.update] < at[b.behind], early);
@@ -57,6 +57,52 @@ static void test_places(void **state) {
   place(true, false, true);
   place(false, true, false);
   place(true, true, false);
+}
+
+/* With joined launches, new values wait for their first reader, or the end. */
+static void test_late(void **state) {
+  const bool joins = true;
+  for (int read = 0; read < 2; read++) {
+    clade_graph *g = graph_new();
+    clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N)), v[2], next[2], y[3];
+    for (int i = 0; i < 2; i++) v[i] = clade_variable(g, i ? "b" : "a", CLADE_F32, CLADE_SHAPE(N), (clade_initial){0});
+    for (int i = 0; i < 2; i++) {
+      y[i] = clade_exp(g, i ? y[0] : x);
+      next[i] = clade_add(g, v[i], y[i]);
+      clade_assign(g, v[i], next[i]);
+    }
+    y[2] = clade_exp(g, read ? next[0] : x);
+    clade_output(g, "y", y[2]);
+    OK(clade_graph_status(g));
+    clade__id order[64];
+    size_t at[64];
+    OK(clade__early(g, &joins, order));
+    check(g, order, at);
+    for (int i = 0; i < 2; i++) assert_int_equal(at[node_of(g, next[i])] < at[node_of(g, y[2])], read);
+    assert_true(at[node_of(g, y[1])] < at[node_of(g, next[0])]);
+    assert_true(at[node_of(g, next[0])] < at[node_of(g, next[1])]);
+    clade_graph_release(g);
+  }
+  (void)state;
+}
+
+/* With joined launches, casts of variables come first. */
+static void test_casts(void **state) {
+  (void)state;
+  for (int joins = 0; joins < 2; joins++) {
+    clade_graph *g = graph_new();
+    clade_val a = clade_variable(g, "a", CLADE_F32, CLADE_SHAPE(N), (clade_initial){0});
+    clade_val x = clade_exp(g, clade_input(g, "x", CLADE_F16, CLADE_SHAPE(N))), cast = clade_cast(g, a, CLADE_F16);
+    clade_output(g, "y", clade_add(g, x, cast));
+    clade_assign(g, a, clade_add(g, a, clade_cast(g, x, CLADE_F32)));
+    OK(clade_graph_status(g));
+    clade__id order[64];
+    size_t at[64];
+    OK(clade__early(g, joins ? &(bool){true} : NULL, order));
+    check(g, order, at);
+    assert_int_equal(at[node_of(g, cast)] < at[node_of(g, x)], joins);
+    clade_graph_release(g);
+  }
 }
 
 /* ---- effects ---- */
@@ -93,7 +139,7 @@ static void test_effects(void **state) {
     OK(clade_graph_status(g));
     clade__id order[64];
     size_t at[64];
-    OK(clade__early(g, order));
+    OK(clade__early(g, NULL, order));
     check(g, order, at);
     assert_true(at[node_of(g, one)] < at[node_of(g, other)]);
     assert_int_equal(at[node_of(g, one)] < at[node_of(g, last)], !swapped);
@@ -104,6 +150,7 @@ static void test_effects(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_effects)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_late),
+                                     cmocka_unit_test(test_casts), cmocka_unit_test(test_effects)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
