@@ -1,6 +1,7 @@
-/* One optimizer step on up to seven tensors at once: a work-item updates a piece of one of them, sixteen elements at a
- * time. A piece has at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
- * length[k] elements. Missing tensors have no pieces.
+/* One optimizer step on tensors. update_forward_ref updates up to seven: a work-item updates a piece of one of them,
+ * sixteen elements at a time. A piece has at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to
+ * begin[k + 1] and length[k] elements. Missing tensors have no pieces. update_forward_group updates one tensor on GPUs,
+ * which join the launches of all tensors (joined.cl): a work-item has four elements.
  *
  * RULE: number of the rule (src/op/update.h). SKIPS: step number 0 changes nothing. T: stored type of the updated
  * tensor a; G: of the gradient. b and c, if the rule has them, are floats. Each element is read before the same
@@ -27,6 +28,11 @@
 #define ARG_C(k)
 #define PASS_C(k)
 #endif
+#ifdef WANT_update_forward_group
+#define LANES float4
+#else
+#define LANES float16
+#endif
 #define TENSOR(k) \
   ARG(const STORAGE(G), g##k), ARG(const STORAGE(T), a##k), ARG(STORAGE(T), new_a##k) ARG_B(k) ARG_C(k)
 #define PASS_TENSOR(k) PASS(g##k), PASS(a##k), PASS(new_a##k) PASS_B(k) PASS_C(k)
@@ -45,21 +51,44 @@ typedef struct FN(numbers) {
   int first, skipped;
 } FN(numbers);
 
+static inline FN(numbers) FN(numbers_of)(const bool decaying, const float lr, const long count, const float before,
+                                         const float after, const float clip, const float l2, const float decay,
+                                         const float p, const float q, const float r, const float log1,
+                                         const float log2) {
+  const float t = (float)count;
+  const FN(numbers) n = {lr,
+                         before,
+                         after,
+                         clip,
+                         decaying ? l2 : 0.0f,
+                         decaying ? lr * decay : 0.0f,
+                         p,
+                         q,
+                         r,
+                         -1.0f / expm1(t * log1),
+                         -1.0f / expm1(t * log2),
+                         count == 1,
+                         count == 0};
+  return n;
+}
+#define NUMBERS(decaying) \
+  FN(numbers_of)(decaying, lr[0], count[0], before[0], after[0], clip, l2, decay, p, q, r, log1, log2)
+
 /* Vectors at one position: the gradient, and the states. */
 typedef struct FN(place) {
-  float16 g, a, b, c;
+  LANES g, a, b, c;
 } FN(place);
 
 static inline void FN(change)(FN(place) *x, FN(numbers) n) {
 #ifdef SKIPS
   if (n.skipped) return;
 #endif
-  float16 g = x->g * n.before;
-  g = g < -n.clip ? (float16)-n.clip : g > n.clip ? (float16)n.clip : g; /* NaN is preserved */
+  LANES g = x->g * n.before;
+  g = g < -n.clip ? (LANES)-n.clip : g > n.clip ? (LANES)n.clip : g; /* NaN is preserved */
   g *= n.after;
 #if RULE <= 4
   g += n.l2 * x->a;
-  float16 a = x->a - n.decay * x->a;
+  LANES a = x->a - n.decay * x->a;
 #endif
 #if RULE == 0 /* SGD */
   x->a = a - n.lr * g;
@@ -72,7 +101,7 @@ static inline void FN(change)(FN(place) *x, FN(numbers) n) {
   x->a = a - n.lr * n.bias1 * x->b / (sqrt(x->c * n.bias2) + n.r);
 #elif RULE == 3 || RULE == 4 /* RMSProp: q is 1 - alpha, r is epsilon, p momentum */
   x->b += (g * g - x->b) * n.q;
-  const float16 d = g / (sqrt(x->b) + n.r);
+  const LANES d = g / (sqrt(x->b) + n.r);
 #if RULE == 3
   x->a = a - n.lr * d;
 #else
@@ -86,6 +115,53 @@ static inline void FN(change)(FN(place) *x, FN(numbers) n) {
 #endif
 }
 
+#ifdef WANT_update_forward_group
+#define STATE_READ(T, v, p, i, left)  { float lane[4]; FOUR_READ(T, lane, p, i, left) v = vload4(0, lane); }
+#define STATE_STORE(T, v, p, i, left) { float lane[4]; vstore4(v, 0, lane); FOUR_STORE(T, p, i, left, lane) }
+#define ARGS                                                                                                       \
+  ARG(const float, lr), ARG(const long, count), ARG(const float, before), ARG(const float, after), TENSOR(0),      \
+  const index_t n, const int decays, const float clip, const float l2, const float decay, const float p,           \
+  const float q, const float r, const float log1, const float log2
+BODY(update_forward_group_item)(const long item, ARGS) {
+  if (item * 4 >= n) return;
+  USE(const STORAGE(G), g0);
+  USE(const STORAGE(T), a0);
+  USE(STORAGE(T), new_a0);
+  USE(const float, lr);
+  USE(const long, count);
+  USE(const float, before);
+  USE(const float, after);
+  const index_t i = (index_t)item * 4, left = n - i;
+  FN(place) x;
+  STATE_READ(G, x.g, g0, i, left)
+  STATE_READ(T, x.a, a0, i, left)
+#if STATES >= 2
+  USE(const float, b0);
+  USE(float, new_b0);
+  STATE_READ(f32, x.b, b0, i, left)
+#endif
+#if STATES >= 3
+  USE(const float, c0);
+  USE(float, new_c0);
+  STATE_READ(f32, x.c, c0, i, left)
+#endif
+  FN(change)(&x, NUMBERS(decays));
+  STATE_STORE(T, x.a, new_a0, i, left)
+#if STATES >= 2
+  STATE_STORE(f32, x.b, new_b0, i, left)
+#endif
+#if STATES >= 3
+  STATE_STORE(f32, x.c, new_c0, i, left)
+#endif
+}
+
+KERNEL(update_forward_group)(ARGS) {
+  FN(update_forward_group_item)((long)get_global_id(0), PASS(lr), PASS(count), PASS(before), PASS(after), PASS_TENSOR(0), n, decays,
+            clip, l2, decay, p, q, r, log1, log2);
+}
+#undef STATE_READ
+#undef STATE_STORE
+#else
 #define ARGS                                                                                                     \
   ARG(const float, lr), ARG(const long, count), ARG(const float, before), ARG(const float, after), TENSOR(0),    \
   TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), const index8_t begin, const index8_t length, \
@@ -113,21 +189,7 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
   USE(const long, count);
   USE(const float, before);
   USE(const float, after);
-  const float t = (float)count[0];
-  const bool decaying = decays >> k & 1;
-  const FN(numbers) n = {lr[0],
-                         before[0],
-                         after[0],
-                         clip,
-                         decaying ? l2 : 0.0f,
-                         decaying ? lr[0] * decay : 0.0f,
-                         p,
-                         q,
-                         r,
-                         -1.0f / expm1(t * log1),
-                         -1.0f / expm1(t * log2),
-                         count[0] == 1,
-                         count[0] == 0};
+  const FN(numbers) n = NUMBERS(decays >> k & 1);
   const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
   const index_t whole = (to - from) / 16 * 16;
   for (index_t turn = 0; turn < whole; turn += 16) {
@@ -177,7 +239,10 @@ KERNEL(update_forward_ref)(ARGS) {
             PASS_TENSOR(2), PASS_TENSOR(3), PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), begin, length, piece,
             decays, clip, l2, decay, p, q, r, log1, log2);
 }
+#endif
 #undef ARGS
+#undef NUMBERS
+#undef LANES
 #undef STATES
 #undef ARG_B
 #undef ARG_C

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "op/dims.h"
+#include "op/group.h"
 #include "op/systolic.h"
 
 enum { SCALARS = CLADE__UPDATE_SCALARS, TENSORS = CLADE__UPDATE_TENSORS };
@@ -94,56 +94,87 @@ static uint64_t in_place(const clade_node *n, int out) {
   return (uint64_t)1 << (gradient_at(n, out / states) + 1 + out % states);
 }
 
-/* ---- implementation ---- */
-static double cost(const clade_query *q) {
-  double bytes = clade__node_bytes(q->node);
-  return clade__cost(q->device, bytes, bytes, 0.2);
-}
-
-static clade_kernel_step *kernel(clade_emit *e, const clade_query *q) {
+/* ---- implementations ---- */
+static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char *name) {
   const clade_node *n = q->node;
-  const int states = states_of(n), tensors = tensors_of(n), rule = ((const attrs *)n->attrs)->rule;
-  clade_kernel_step *s = clade_emit_kernel(e, "update_forward_ref");
+  const int rule = ((const attrs *)n->attrs)->rule;
+  clade_kernel_step *s = clade_emit_kernel(e, name);
   clade_emit_define(s, "RULE", rule & ~CLADE__UPDATE_SKIPS);
   if (rule & CLADE__UPDATE_SKIPS) clade_emit_define(s, "SKIPS", 1);
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[SCALARS + 1].dtype));
   clade_emit_define_text(s, "G", clade_dtype_name(n->in[SCALARS].dtype));
   for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
-  for (int i = 0; i < TENSORS; i++) {
-    int k = i < tensors ? i : 0; /* unused tensors have no elements */
-    clade_emit_in(s, gradient_at(n, k));
-    for (int j = 0; j < states; j++) {
-      clade_emit_in(s, gradient_at(n, k) + 1 + j);
-      clade_emit_out(s, k * states + j);
-    }
-  }
   return s;
+}
+
+static void emit_tensor(clade_kernel_step *s, const clade_node *n, int k) {
+  const int states = states_of(n);
+  clade_emit_in(s, gradient_at(n, k));
+  for (int i = 0; i < states; i++) {
+    clade_emit_in(s, gradient_at(n, k) + 1 + i);
+    clade_emit_out(s, k * states + i);
+  }
+}
+
+static void emit_numbers(clade_kernel_step *s, const attrs *a) {
+  const float numbers[] = {a->clip, a->l2, a->decay, a->p, a->q, a->r, a->log1, a->log2};
+  for (size_t i = 0; i < CLADE_COUNT(numbers); i++) clade_emit_f32(s, numbers[i]);
+}
+
+static int64_t length_of(const clade_node *n, int k) {
+  const clade_shape *shape = &n->in[gradient_at(n, k)].shape;
+  return clade__product(shape, 0, shape->rank);
+}
+
+static double cost(const clade_query *q) {
+  double bytes = clade__node_bytes(q->node);
+  return clade__cost(q->device, bytes, bytes, 0.2);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const attrs *a = n->attrs;
-  const float numbers[] = {a->clip, a->l2, a->decay, a->p, a->q, a->r, a->log1, a->log2};
+  const int tensors = tensors_of(n);
   int64_t length[8] = {0}, begin[8] = {0}, blocks = 0;
-  for (int k = 0; k < tensors_of(n); k++) {
-    const clade_shape *shape = &n->in[gradient_at(n, k)].shape;
-    length[k] = clade__product(shape, 0, shape->rank);
+  for (int k = 0; k < tensors; k++) {
+    length[k] = length_of(n, k);
     blocks += (length[k] + 15) / 16;
   }
   int64_t piece = 16 * clade__piece(q->device, blocks, 1, 1 << 12);
   for (int k = 0; k < TENSORS; k++) begin[k + 1] = begin[k] + (length[k] + piece - 1) / piece;
-  clade_kernel_step *s = kernel(e, q);
+  clade_kernel_step *s = kernel(e, q, "update_forward_ref");
+  for (int k = 0; k < TENSORS; k++) emit_tensor(s, n, k < tensors ? k : 0); /* unused tensors have no elements */
   clade_emit_index8(s, 8, begin);
   clade_emit_index8(s, 8, length);
   clade_emit_index(s, piece);
   clade_emit_i32(s, a->decays);
-  for (size_t i = 0; i < CLADE_COUNT(numbers); i++) clade_emit_f32(s, numbers[i]);
+  emit_numbers(s, a);
   clade__emit_flat(s, q->device, begin[7]);
+  return CLADE_OK;
+}
+
+/* ---- group: a step per tensor, with four elements per work-item; the plan joins the steps of all nodes ---- */
+static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 1); }
+
+static double group_cost(const clade_query *q) { return clade__group_cost(q, clade__node_bytes(q->node)); }
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const attrs *a = n->attrs;
+  for (int k = 0; k < tensors_of(n); k++) {
+    clade_kernel_step *s = kernel(e, q, "update_forward_group");
+    emit_tensor(s, n, k);
+    clade_emit_index(s, length_of(n, k));
+    clade_emit_i32(s, a->decays >> k & 1);
+    emit_numbers(s, a);
+    clade__emit_fours(s, length_of(n, k));
+  }
   return CLADE_OK;
 }
 
 static const clade_impl *const impls[] = {
     CLADE__SYSTOLIC(update) /* with its comma */
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = group_cost, .emit = group_emit),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),
     NULL,
 };

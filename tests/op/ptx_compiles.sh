@@ -261,6 +261,51 @@ fours top_k_count_group f32 'shfl\.sync\.bfly' -DTEAM=256 -DBESIDE=1 -DSPREAD=0 
   -DWANT_top_k_count_forward_group_rows -DWANT_top_k_count_forward_group_join
 fours fft f32 'ld\.shared\.v2\.f32' -DWANT_fft_pass_group
 
+# Updates of tensors with several rules and types, as members of a joined launch (src/plan/interpreter.c).
+functions+='
+OWN void vstore4(float4 v, size_t i, float *p) { p[0] = v.x; p[1] = v.y; p[2] = v.z; p[3] = v.w; }
+OWN float4 vload4(size_t i, const float *p) { return (float4)(p[0], p[1], p[2], p[3]); }
+OWN uint4 convert_uint4(ushort4 v) { return (uint4)(v.x, v.y, v.z, v.w); }
+OWN ushort4 convert_ushort4(uint4 v) { return (ushort4)((ushort)v.x, (ushort)v.y, (ushort)v.z, (ushort)v.w); }
+uint4 select_uint4(uint4 a, uint4 b, int4 c) __asm__("_Z6selectDv4_jS_Dv4_i");
+uint4 select_uint4(uint4 a, uint4 b, int4 c) { return c ? b : a; }
+OWN float expm1(float x) { return x * (1 + x * (0.5f + x * (1.0f / 6 + x / 24))); }
+OWN float4 sqrt(float4 v) {
+  return (float4)(__builtin_sqrtf(v.x), __builtin_sqrtf(v.y), __builtin_sqrtf(v.z), __builtin_sqrtf(v.w));
+}'
+bases='' list='' choice='' cases='' members=''
+for k in {0..23}; do
+  bases+="${bases:+, }__global char *base$k" list+="${list:+, }base$k"
+  choice+=$([ "$k" -lt 23 ] && echo "k == $k ? base$k : " || echo "base$k")
+done
+member=0
+for update in "0 f32 f32 3" "1 f32 f32 5" "2 f32 f32 7" "2 bf16 bf16 7" "3 f32 f32 5" "4 f32 f32 7" "5 f32 bf16 3" "6 f32 f32 3"; do
+  read -r rule type gradient memories <<<"$update"
+  arguments='' word=0
+  for ((k = 0; k < memories + 4; k++, word += 2)); do arguments+=", MEMORY($word)"; done
+  arguments+=", INT($word), INT($((word + 1)))"
+  for ((k = word + 2; k < word + 10; k++)); do arguments+=", FLOAT($k)"; done
+  cases+="case $member: ITEM(update_forward_group, $member)(item$arguments); break; "
+  members+="
+#define SUFFIX test_$member
+#define RULE $rule
+#define T $type
+#define G $gradient
+#include \"update.cl\"
+#undef SUFFIX
+#undef RULE
+#undef T
+#undef G
+"
+  member=$((member + 1))
+done
+echo "joined launch of updates"
+defines=(-DINDEX64=0 -DITEMS=256 -DWANT_update_forward_group "-DCASES=$cases" "-DBASES=$bases" "-DBASE_LIST=$list" "-DCHOICE=$choice")
+{ cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl
+  printf '#undef CLADE_ENTRY\n#define CLADE_ENTRY static inline\n%s\n' "$members"
+  printf '#undef CLADE_ENTRY\n#define CLADE_ENTRY __kernel\n#define SUFFIX test\n'
+  cat "$root/cl_kernels/joined.cl"; } | compile 'ld\.global\.v4\.f32' 'st\.global\.v4\.f32' 'sqrt\.rn'
+
 functions=$own
 PTXAS="" # the following kernels call exp and others, which the driver provides
 echo "teams of work-items, with shuffles"

@@ -310,7 +310,8 @@ static void kept_by_class(void **state) {
   assert_true(clade__tunable(&clade__op_square_sum, &gpu));
   assert_true(clade__tunable(&clade__op_square_sum, NULL));
   assert_false(clade__tunable(&clade__op_square_sum, &cpu));
-  assert_false(clade__tunable(&clade__op_update, &gpu));
+  assert_true(clade__tunable(&clade__op_update, &gpu));
+  assert_false(clade__tunable(&clade__op_random, &gpu));
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(64, 64)), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   clade_val y = clade_softmax(g, x, 1);
