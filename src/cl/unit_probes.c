@@ -1,124 +1,11 @@
-/* Matrix units of CPUs and GPUs: how each is detected, its probe kernel, and the kernel's expected results. Sources
+/* Matrix units of CPUs and GPUs: the probe kernel of each, and the kernel's expected results. Sources
  * are embedded here, since kernel files belong to a higher module. */
 #include "cl/internal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-/* ---- detection on the host ---- */
-enum { LEAF_7_0_B, LEAF_7_0_C, LEAF_7_0_D, LEAF_7_1_A };
-enum { ZMM_STATE = 0xe6, TILE_STATE = 0x60000 }; /* bits of XCR0: register state that the operating system saves */
-
-#ifdef __x86_64__
-static uint32_t feature_word(int leaf) {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid_count(7, leaf == LEAF_7_1_A, &a, &b, &c, &d)) return 0;
-  return leaf == LEAF_7_0_B ? b : leaf == LEAF_7_0_C ? c : leaf == LEAF_7_0_D ? d : a;
-}
-static uint32_t kept_state(void) {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1u)) return 0; /* OSXSAVE */
-  __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-  return a;
-}
-#else
-static uint32_t feature_word(int leaf) { return leaf < 0; }
-static uint32_t kept_state(void) { return 0; }
-#endif
-
-static bool has(int leaf, unsigned bit) { return feature_word(leaf) >> bit & 1u; }
-
-static bool host_has(bool processor, uint32_t state, char *why, size_t bytes) {
-  if (!processor)
-    snprintf(why, bytes, "the processor does not have it");
-  else if ((kept_state() & state) != state)
-    snprintf(why, bytes, "the operating system does not keep its registers");
-  else
-    return true;
-  return false;
-}
-
-static bool vnni(const clade__facts *facts, char *why, size_t bytes) {
-  (void)facts;
-  return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_0_C, 11), ZMM_STATE, why, bytes);
-}
-static bool avx512_bf16(const clade__facts *facts, char *why, size_t bytes) {
-  (void)facts;
-  return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_1_A, 5), ZMM_STATE, why, bytes);
-}
-
-/* Linux enables AMX's register state on request, for all threads of the process and permanently. The request fails
- * if a thread has a signal stack that is too small for it. So it is made late, once, and not if CLADE_AMX forbids
- * it. */
-static int permission; /* 0, or errno */
-static void ask_permission(void) {
-#if defined __linux__ && defined __x86_64__
-  enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-  permission = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 ? 0 : errno;
-#else
-  permission = ENOSYS;
-#endif
-}
-
-static bool permit_amx(char *why, size_t bytes) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, ask_permission);
-  if (!permission) return true;
-  snprintf(why, bytes, "the operating system refused (errno %d: %s)", permission, strerror(permission));
-  return false;
-}
-
-static bool amx(bool processor, char *why, size_t bytes) {
-  const char *wish = getenv("CLADE_AMX");
-  if (!host_has(processor && has(LEAF_7_0_D, 24), TILE_STATE, why, bytes)) return false;
-  if (!wish || strcasecmp(wish, "off") != 0) return true;
-  snprintf(why, bytes, "switched off by CLADE_AMX=%s", wish);
-  return false;
-}
-static bool amx_int8(const clade__facts *facts, char *why, size_t bytes) {
-  (void)facts;
-  return amx(has(LEAF_7_0_D, 25), why, bytes);
-}
-static bool amx_bf16(const clade__facts *facts, char *why, size_t bytes) {
-  (void)facts;
-  return amx(has(LEAF_7_0_D, 22), why, bytes);
-}
-
-/* ---- detection on the device ---- */
-static bool capable(const clade__facts *facts, uint32_t least, char *why, size_t bytes) {
-  const uint32_t capability = facts->info.compute_capability;
-  if (!capability)
-    snprintf(why, bytes, "the device tells no compute capability");
-  else if (capability < least)
-    snprintf(why, bytes, "the device's compute capability is %u.%u; %u.%u is needed", capability / 10, capability % 10,
-             least / 10, least % 10);
-  return capability >= least;
-}
-/* mma of bf16 and tf32, cp.async */
-static bool ptx(const clade__facts *facts, char *why, size_t bytes) { return capable(facts, 80, why, bytes); }
-static bool ptx_f8(const clade__facts *facts, char *why, size_t bytes) { return capable(facts, 89, why, bytes); }
-
-/* Hopper only: later architectures lack wgmma. */
-static bool wgmma(const clade__facts *facts, char *why, size_t bytes) {
-  enum { HOPPER = 90 };
-  const uint32_t capability = facts->info.compute_capability;
-  if (!capability)
-    snprintf(why, bytes, "the device tells no compute capability");
-  else if (capability != HOPPER)
-    snprintf(why, bytes, "the device's compute capability is %u.%u; 9.0 has it", capability / 10, capability % 10);
-  return capability == HOPPER;
-}
 
 /* ---- expected results: a word holds four bytes or two bf16 that are small integers ---- */
 static int32_t byte_of(uint32_t word, int i, bool sign) {
@@ -460,18 +347,19 @@ const clade__unit_row clade__assembly_row = {"assembly",
                                              want_waiting};
 
 const clade__unit_row clade__unit_rows[CLADE_UNITS] = {
-    [CLADE_UNIT_VNNI] = {"vnni", CLADE_CPU, vnni, NULL, 16, 1, false, 16,
+    [CLADE_UNIT_VNNI] = {"vnni", CLADE_CPU, clade__has_vnni, NULL, 16, 1, false, 16,
                          VECTOR_PROBE("vpdpbusd", "int", "as_int16(vload16(4, in))"), want_vnni},
-    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", CLADE_CPU, avx512_bf16, NULL, 16, 1, true, 16,
+    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", CLADE_CPU, clade__has_avx512_bf16, NULL, 16, 1, true, 16,
                                 VECTOR_PROBE("vdpbf16ps", "float", "0.0f"), want_avx512_bf16},
-    [CLADE_UNIT_AMX_INT8] = {"amx_int8", CLADE_CPU, amx_int8, permit_amx, 0, 1, false, 512,
+    [CLADE_UNIT_AMX_INT8] = {"amx_int8", CLADE_CPU, clade__has_amx_int8, clade__permit_amx, 0, 1, false, 512,
                              TILE_PROBE("tdpbusd", "tdpbssd", TILE_START), want_amx_int8},
-    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, amx_bf16, permit_amx, 0, 1, true, 512,
+    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, clade__has_amx_bf16, clade__permit_amx, 0, 1, true, 512,
                              TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO), want_amx_bf16},
-    [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, ptx, NULL, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
-    [CLADE_UNIT_WGMMA] = {"wgmma", CLADE_GPU, wgmma, NULL, 0, WARPGROUP, true, HALF_TURNS *WARPGROUP, halves_probe,
-                          want_wgmma},
-    [CLADE_UNIT_PTX_F8] = {"ptx_f8", CLADE_GPU, ptx_f8, NULL, 0, WARP, false, 256, warp_f8_probe, want_ptx_f8},
-    [CLADE_UNIT_WGMMA_BYTES] = {"wgmma_bytes", CLADE_GPU, wgmma, NULL, 0, WARPGROUP, false, BYTE_TURNS *WARPGROUP,
-                                bytes_probe, want_wgmma_bytes},
+    [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, clade__has_ptx, NULL, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
+    [CLADE_UNIT_WGMMA] = {"wgmma", CLADE_GPU, clade__has_wgmma, NULL, 0, WARPGROUP, true, HALF_TURNS *WARPGROUP,
+                          halves_probe, want_wgmma},
+    [CLADE_UNIT_PTX_F8] = {"ptx_f8", CLADE_GPU, clade__has_ptx_f8, NULL, 0, WARP, false, 256, warp_f8_probe,
+                           want_ptx_f8},
+    [CLADE_UNIT_WGMMA_BYTES] = {"wgmma_bytes", CLADE_GPU, clade__has_wgmma, NULL, 0, WARPGROUP, false,
+                                BYTE_TURNS *WARPGROUP, bytes_probe, want_wgmma_bytes},
 };

@@ -29,6 +29,15 @@ typedef struct clade__unit_row {
   void (*want)(const uint32_t *in, uint32_t *out);
 } clade__unit_row;
 extern const clade__unit_row clade__unit_rows[CLADE_UNITS];
+/* unit_facts.c: whether the processor or device has a unit; if not, `why` gets the reason. */
+bool clade__has_vnni(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__has_avx512_bf16(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__has_amx_int8(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__has_amx_bf16(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__has_ptx(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__has_ptx_f8(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__has_wgmma(const struct clade__facts *facts, char *why, size_t bytes);
+bool clade__permit_amx(char *why, size_t bytes); /* asks Linux for AMX's register state */
 /* The CPU instructions by which workers of a persistent kernel wait. Probed like a unit; the text defines
  * CLADE_PAUSE and CLADE_YIELD. */
 extern const clade__unit_row clade__assembly_row;

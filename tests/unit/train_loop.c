@@ -1,4 +1,5 @@
-/* clade_train: refusals before training, and resuming from checkpoints. Tiny sets and models. */
+/* clade_train: refusals before training, and resuming from checkpoints. Tiny sets and models. Over 400 lines: all cases
+ * train the same tiny model. */
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
