@@ -1,5 +1,5 @@
 /* Batch normalization and its gradients by teams of work-items (prelude_group.cl). A channel consists of one or several
- * columns (src/op/channels.c). A team reduces a chunk of a column; for mean and squared deviations it reads the chunk
+ * columns (src/op/move/channels.c). A team reduces a chunk of a column; for mean and squared deviations it reads the chunk
  * twice, the second time from the cache. Then one team per channel combines its chunks. Teams are spread if a column's
  * elements are `columns` apart; otherwise columns are made of contiguous runs. */
 #define COLUMNS                                                                                           \

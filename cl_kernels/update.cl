@@ -3,7 +3,7 @@
  * begin[k + 1] and length[k] elements. Missing tensors have no pieces. update_forward_group updates one tensor on GPUs,
  * which join the launches of all tensors (joined.cl): a work-item has four elements.
  *
- * RULE: number of the rule (src/op/update.h). SKIPS: step number 0 changes nothing. T: stored type of the updated
+ * RULE: number of the rule (src/op/update/update.h). SKIPS: step number 0 changes nothing. T: stored type of the updated
  * tensor a; G: of the gradient. b and c, if the rule has them, are floats. Each element is read before the same
  * position is written, so old and new tensors may share memory. */
 #if RULE == 2 || RULE == 4

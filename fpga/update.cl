@@ -1,4 +1,4 @@
-/* One optimizer step on one tensor, with the rules of src/op/update.h: 0 SGD, 1 with momentum, 2 Adam, 3 RMSProp, 4
+/* One optimizer step on one tensor, with the rules of src/op/update/update.h: 0 SGD, 1 with momentum, 2 Adam, 3 RMSProp, 4
  * with momentum, 5 moving average, 6 sum. */
 KERNEL(update)
 (TENSOR(const float, lr), TENSOR(const long, number), TENSOR(const float, before), TENSOR(const float, after),

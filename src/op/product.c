@@ -1,6 +1,6 @@
 /* Tiles of matrix products in local memory: the tables, the choice for a device and problem, and the launch. */
 #include "op/product.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
 
 #include "comm/parts.h"
 #include "comm/wire.h"
-#include "op/cross_entropy.h"
+#include "op/loss/cross_entropy.h"
 #include "parallel/tensor.h"
 
 typedef struct builder {

@@ -3,7 +3,7 @@
  * cast once to the other if needed. Inputs, outputs and variables keep their types. */
 #include <inttypes.h>
 
-#include "op/reduce.h"
+#include "op/reduce/reduce.h"
 #include "pass/autocast.h"
 
 /* A value of the built graph in each type; 0: not available. */

@@ -1,5 +1,5 @@
 /* Applies the choice: builds a graph with each node in its candidate's layouts, and reorders where needed. */
-#include "op/pack.h"
+#include "op/move/pack.h"
 #include "pass/candidates.h"
 
 /* ---- cost of reorders ---- */

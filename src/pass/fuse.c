@@ -1,5 +1,5 @@
 /* Elementwise fusion: joins elementwise nodes into programs, and programs into epilogues of ops that support them. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "pass/pass.h"
 
 /* Fusion state of an elementwise node. */

@@ -1,6 +1,6 @@
 /* Lets products read slices, permuted axes and broadcast matrices in place instead of through copies, for example
  * the heads of a joint projection. Copies without other users are removed. */
-#include "op/view.h"
+#include "op/move/view.h"
 #include "pass/pass.h"
 
 enum { MOST_NODES = 16 }; /* that are searched through per operand */

@@ -1,7 +1,7 @@
 /* The built-in optimizers: their numbers, and their rules by the op update. */
 #include <math.h>
 
-#include "op/update.h"
+#include "op/update/update.h"
 #include "train/optim.h"
 
 /* Indices in clade_optimizer.number. */

@@ -2,7 +2,7 @@
 #ifndef CLADE_TRAIN_TASK_H
 #define CLADE_TRAIN_TASK_H
 
-#include "op/update.h"
+#include "op/update/update.h"
 #include "train/optim.h"
 
 /* Learned parameters with gradients, moments and state. Parameters of the same device and type are contiguous. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op/view.h"
+#include "op/move/view.h"
 #include "tune/internal.h"
 
 enum { BATCH = 6, FEW = 2, MOST_CANDIDATES = 1024 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "op/batch_norm.h"
+#include "op/norm/batch_norm.h"
 #include "norm_kit.h"
 
 enum { EPS, MOMENTUM, EPILOGUE = 0, SAME /* its operand is x */ };

@@ -3,7 +3,7 @@
 #define CONV_KIT_H
 
 #include "op/conv/conv.h"
-#include "op/unfold.h"
+#include "op/move/unfold.h"
 
 #include "op_test.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op/cross_entropy.h"
+#include "op/loss/cross_entropy.h"
 #include "op_test.h"
 
 enum { CLASSES, IGNORE, IGNORED, PER_SAMPLE, WRONG };

@@ -1,7 +1,7 @@
 /* fold: sums over the random windows that cover each position of one axis. */
 #include <math.h>
 
-#include "op/unfold.h"
+#include "op/move/unfold.h"
 
 #include "unfold_kit.h"
 

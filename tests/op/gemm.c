@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "op/view.h"
+#include "op/move/view.h"
 #include "op_test.h"
 
 /* Parameters in op_case.i:

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op/layer_norm.h"
+#include "op/norm/layer_norm.h"
 #include "norm_kit.h"
 
 enum { X, DY, WEIGHT, MEAN, RSTD };

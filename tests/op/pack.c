@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "op/pack.h"
+#include "op/move/pack.h"
 
 #include "blocked.h"
 #include "fft_kit.h"

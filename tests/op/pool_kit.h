@@ -2,7 +2,7 @@
 #ifndef POOL_KIT_H
 #define POOL_KIT_H
 
-#include "op/pool.h"
+#include "op/pool/pool.h"
 
 #include "conv_kit.h"
 

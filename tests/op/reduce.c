@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "op/reduce.h"
+#include "op/reduce/reduce.h"
 #include "op_test.h"
 
 enum { SUM, MEAN, MAX, MIN };

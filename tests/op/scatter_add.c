@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op/gather.h"
+#include "op/move/gather.h"
 #include "op_test.h"
 
 enum { RANK, AXIS, DIMS };

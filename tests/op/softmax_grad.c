@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "op/dims.h"
-#include "op/softmax.h"
+#include "op/norm/softmax.h"
 #include "op_test.h"
 
 enum { Y, DY };

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op/update.h"
+#include "op/update/update.h"
 #include "op_test.h"
 
 enum { BEFORE, CARRY, SCALARS };

@@ -1,5 +1,5 @@
 /* unfold: copies random windows along one axis. */
-#include "op/unfold.h"
+#include "op/move/unfold.h"
 
 #include "unfold_kit.h"
 

@@ -2,7 +2,7 @@
 #ifndef UNFOLD_KIT_H
 #define UNFOLD_KIT_H
 
-#include "op/unfold.h"
+#include "op/move/unfold.h"
 
 #include "op_test.h"
 

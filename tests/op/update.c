@@ -1,6 +1,6 @@
 /* Optimizer steps of all rules on one to seven tensors of different sizes, with and without clipping, scaling and
  * decay. */
-#include "op/update.h"
+#include "op/update/update.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@ import re
 import sys
 
 import api_reference
-from tree import files, line_of, op_code, read, rows
+from tree import files, line_of, op_code, op_sources, read, rows
 
 PAGE, INDEX = "docs/ops.md", ("docs/README.md", "README.md")
 
@@ -54,7 +54,7 @@ def page(root):
            "Made from `src/op/ops.def` and `src/op/eltwise.def` by `python3 tests/rules/docs_rules.py`; a test compares.",
            "", "| op | what it is | implementations | differentiable |", "| --- | --- | --- | --- |"]
     for _, name in rows(root, "src/op/ops.def", "CLADE_OP"):
-        source = f"src/op/{name}.c"
+        source = op_sources(root)[name]
         text = op_code(root, name)
         gradient = "yes" if re.search(r"\.grad\s*=\s*\w", text) else "no"
         out.append(f"| `{name}` | {cell(sentence(root, source))} | {implementations(root, text)} | {gradient} |")

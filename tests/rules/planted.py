@@ -112,7 +112,7 @@ PLANTED = [
      "src/pass/a.c:2"),
     (source_rules.implementations_in_one_place, "src/op/a.c", '/* A. */\nconst char *f(void) {\n  return "made for CPUs";\n}\n',
      "src/op/a.c:3"),
-    (source_rules.complete_ops, "src/op/twice.c", None, "twice has no src/op/twice.c"),
+    (source_rules.complete_ops, "src/op/twice.c", None, "twice has no source under src/op"),
     (source_rules.complete_ops, "cl_kernels/twice.cl", None, "no cl_kernels/twice.cl"),
     (source_rules.complete_ops, "tests/op/twice.c", None, "no tests/op/twice.c"),
     (source_rules.complete_ops, "src/op/twice.c", OP.replace('"ref"', '"vec"'), 'no implementation "ref"'),

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from tree import code, files, includes, line_of, op_code, read, rows
+from tree import code, files, includes, line_of, op_code, op_sources, read, rows
 
 # A module may include itself and modules of lower rank.
 RANK = {"base": 0, "bundle": 1, "cl": 2, "probe": 3, "program": 3, "ir": 4, "op": 5, "pass": 6, "comm": 6, "plan": 7, "parallel": 7,
@@ -173,9 +173,9 @@ def complete_ops(root):
         if path.startswith("src/op/"):
             stems.update(re.findall(r'(?:\.|->)file\s*=\s*"(\w+)"', code(read(root, path))))
     for name in names:
-        source = f"src/op/{name}.c"
-        if not os.path.exists(os.path.join(root, source)):
-            bad.append(f"src/op/ops.def:1: {name} has no {source}")
+        source = op_sources(root).get(name)
+        if not source:
+            bad.append(f"src/op/ops.def:1: {name} has no source under src/op")
             continue
         text = op_code(root, name)
         if "CLADE_OP_VIEW" not in text:

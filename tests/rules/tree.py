@@ -55,18 +55,28 @@ def includes_of(text):
     return [(line_of(text, m.start()), m.group(2), m.group(1) == "<") for m in found]
 
 
+@functools.cache
+def op_sources(root):
+    """The source that defines each op."""
+    found = {}
+    for path in files(root, ".c"):
+        if path.startswith("src/op/"):
+            found.update({name: path for name in re.findall(r"^const clade_op clade__op_(\w+) =", read(root, path), re.M)})
+    return found
+
+
 def op_code(root, name):
-    """The code of an op: src/op/NAME.c, optionally src/op/NAME_….c and src/op/NAME/, or the shared table from its row
-    on."""
-    shared = re.search(r"\.impls = clade__(\w+_impls)(?: \+ (\d+))?", code(read(root, f"src/op/{name}.c")))
-    own = [p for p in files(root, ".c") if p == f"src/op/{name}.c" or p.startswith((f"src/op/{name}_", f"src/op/{name}/"))]
+    """The code of an op: NAME.c, optionally NAME_….c beside it, or the table that it shares, from its row on."""
+    source = op_sources(root)[name]
+    own = [p for p in files(root, ".c") if p.startswith((source[:-2] + ".", source[:-2] + "_"))]
     texts = [code(read(root, p)) for p in own]
-    table = f"src/op/{shared.group(1)}.c" if shared else None
-    if table and table not in own and os.path.exists(os.path.join(root, table)):
-        text = code(read(root, table))
-        if shared.group(2):
-            text = re.sub(r'CLADE_IMPL\(\.name = "\w+"', "CLADE_IMPL(", text, count=int(shared.group(2)))
-        texts.insert(0, text)
+    shared = re.search(r"\.impls = clade__(\w+_impls)(?: \+ (\d+))?", code(read(root, source)))
+    for path in files(root, ".c") if shared else []:
+        table = code(read(root, path))
+        if path not in own and f"clade_impl *const clade__{shared.group(1)}[] =" in table:
+            if shared.group(2):
+                table = re.sub(r'CLADE_IMPL\(\.name = "\w+"', "CLADE_IMPL(", table, count=int(shared.group(2)))
+            texts.insert(0, table)
     return "\n".join(texts)
 
 

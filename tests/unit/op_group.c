@@ -6,8 +6,8 @@
 #include <clade/nn.h>
 #include <clade/ops.h>
 
-#include "op/batch_norm.h"
-#include "op/update.h"
+#include "op/norm/batch_norm.h"
+#include "op/update/update.h"
 #include "pass/pass.h"
 #include "plan_kit.h"
 

@@ -9,9 +9,9 @@
 #include <clade/nn.h>
 
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
-#include "op/pool.h"
-#include "op/unfold.h"
+#include "op/elt/epilogue.h"
+#include "op/pool/pool.h"
+#include "op/move/unfold.h"
 
 static clade_graph *fresh(void) {
   clade_graph *g = NULL;

@@ -2,7 +2,7 @@
  * copies. */
 #include "base/base.h"
 #include "op/dims.h"
-#include "op/view.h"
+#include "op/move/view.h"
 #include "pass/pass.h"
 #include "plan_kit.h"
 

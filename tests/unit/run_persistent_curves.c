@@ -6,7 +6,7 @@
 #include <clade/optim.h>
 
 #include "models/models.h"
-#include "op/batch_norm.h"
+#include "op/norm/batch_norm.h"
 #include "plan_kit.h"
 
 enum { BATCH = 8, CLASSES = 10, STEPS = 6 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cl/internal.h"
-#include "op/batch_norm.h"
+#include "op/norm/batch_norm.h"
 #include "plan_kit.h"
 
 enum { OPERANDS = 6, RESULTS = 6 };

@@ -1,6 +1,6 @@
 /* Conversions between dense and blocked layouts on the host. */
 #include "cli/bench/bench.h"
-#include "op/pack.h"
+#include "op/move/pack.h"
 
 /* Converts one block of a packed tensor in either direction. */
 static void move(const clade__packed *p, int64_t item, size_t each, char *dense, char *packed, bool back) {

@@ -7,7 +7,7 @@
 #include "cli/bench/model.h"
 #include "cli/bench/onednn.h"
 #include "op/conv/conv.h"
-#include "op/pool.h"
+#include "op/pool/pool.h"
 
 enum { MOST_LAYERS = 256, MOST_ARGS = 16, CALLS = 3, LAYOUTS = 4 };
 typedef enum kind {

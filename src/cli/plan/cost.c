@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/op.h"
 
 double plan_bytes(const clade_graph *g, clade__id value) {

@@ -1,7 +1,7 @@
 /* conv2d of 8-bit integers on CPUs, dense: image and weights are copied as pairs of channels in 16-bit halves of a
  * word, which one instruction multiplies and adds to 32-bit sums. This file has sizes and cost. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 enum { LANES = 16, ROWS = 4, MOST_TAPS = 128 };
 

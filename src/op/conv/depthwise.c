@@ -1,6 +1,6 @@
 /* Depthwise conv2d and conv2d_data on CPUs: division of work and cost. Sums do not depend on the division. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

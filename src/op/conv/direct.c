@@ -1,6 +1,6 @@
 /* Direct conv2d and conv2d_data on CPUs, vectorized along output channels: layouts, division of work, cost. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* conv2d and conv2d_data by Fourier transforms of tiles (docs/layouts.md): requirements, division of work, cost. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* 1 x 1 conv2d and conv2d_data without stride on CPUs, for images with blocked channels: division of work and cost. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* im2col and col2im around the matrix products of `gemm`: unfolds windows into a matrix, and adds the rows of one to
  * the results that they belong to. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 /* Results that a work-item folds; elements that it unfolds. */

@@ -1,7 +1,7 @@
 /* Common form of conv2d and conv2d_data: each result gathers from one source by an index map. Also the reference
  * implementation. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 clade__gather clade__gather_of(const clade_node *n) {
   const clade__conv_attrs *a = n->attrs;

@@ -3,7 +3,7 @@
  * strides a window matrix has a row per tap and channel: conv2d unfolds it before the product (im2col), conv2d_data
  * folds it after the product (col2im). */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 typedef struct product {

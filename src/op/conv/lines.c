@@ -1,7 +1,7 @@
 /* conv2d and conv2d_data with few output channels on CPUs, vectorized along the columns of the result: requirements,
  * division of work, cost. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* conv2d of bytes and bf16, and conv2d_data of bf16, by CPUs' units for vectors (VNNI, AVX512-BF16) or tiles (AMX), on
  * images in blocks of channels or, for a first layer, dense ones: layouts, division of the work, cost, and the gate. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

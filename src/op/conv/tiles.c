@@ -2,7 +2,7 @@
  * is loaded. Groups of few channels, and depthwise convolutions above all, waste most of a tile and are left to others.
  */
 #include "op/conv/weights.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/product.h"
 
 /* ---- conv2d and conv2d_data: one matrix per group and phase ---- */

@@ -1,7 +1,7 @@
 /* conv2d and conv2d_data for 3 x 3 windows by Winograd's algorithm (docs/layouts.md): requirements, division of work,
  * cost. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* conv2d and conv2d_data on GPUs by Winograd's F(2x2, 3x3) (cl_kernels/conv2d_winograd_group.cl): one launch transforms
  * the weights, and a fused one does everything else. */
 #include "op/conv/conv.h"
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 
 #include <math.h>
 

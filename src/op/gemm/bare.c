@@ -1,6 +1,6 @@
 /* gemm on CPUs without packing, for a small b and row-major operands: register tiles read both operands in place. For
  * such sizes, packing would take a third of the time or more. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 /* Strides of b that are multiples of a page map many rows to few cache sets. */

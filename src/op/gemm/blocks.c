@@ -1,6 +1,6 @@
 /* gemm on CPUs with block-quantized weights: dequantized in registers for few rows, or one panel of columns at a time
  * for many. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 /* Up to this many rows, weights are dequantized once per four rows, which is no slower than panels. */

@@ -1,6 +1,6 @@
 /* gemm on CPUs for few rows or few columns: vectorized dot products along the inner axis, along which the larger
  * operand is contiguous, as weights are. That operand is not copied. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 enum { MOST_ROWS = 32, ROW = 6, COLUMN = 7 };

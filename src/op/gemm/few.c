@@ -1,6 +1,6 @@
 /* gemm on GPUs for few rows or few columns (cl_kernels/gemm_few.cl), limited by the memory bandwidth of the other
  * operand, which is read once. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/group.h"
 #include "op/product.h"

@@ -1,9 +1,9 @@
 /* Table of gemm's implementations, and the problem description that all of them take: dimensions, strides, epilogue. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/product.h"
 #include "op/systolic.h"
-#include "op/view.h"
+#include "op/move/view.h"
 
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = CLADE__GEMM_OPERANDS };
 typedef clade__gemm_problem problem;

@@ -1,7 +1,7 @@
 /* gemm on CPUs with matrix units, for 8-bit integers and bf16: vector dot products (mma; VNNI, AVX512-BF16) or tiles
  * (mma_tile; AMX). Both operands are packed into the order of the unit. This file has the sizes, the division of work,
  * and the requirements. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* gemm on CPUs with vector dot products (8-bit integers, bf16) and without packing: rows of a consist of whole words,
  * and b is in panels. The whole inner axis is one slice, so partial sums never leave the registers, and the rows may be
  * divided into as many work-items as there are cores to use. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* gemm on GPUs, tiled in local memory: by multiply-adds or by NVIDIA's matrix units. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/product.h"
 

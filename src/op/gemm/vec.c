@@ -1,6 +1,6 @@
 /* gemm on CPUs: register tiles over packed, cache-sized blocks of the operands. This file has the block sizes and the
  * division of work among cores. */
-#include "op/epilogue.h"
+#include "op/elt/epilogue.h"
 #include "op/gemm/gemm.h"
 
 #include <math.h>

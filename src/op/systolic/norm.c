@@ -1,5 +1,5 @@
 /* Batch normalization and its derivative by the kernels of fpga/norm.cl. */
-#include "op/batch_norm.h"
+#include "op/norm/batch_norm.h"
 #include "op/systolic/kernels.h"
 
 enum { OPERANDS = 5, RESULTS = 5, GRADIENTS = 3 };

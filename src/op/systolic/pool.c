@@ -1,5 +1,5 @@
 /* Pooling and its derivatives by the kernels of fpga/pool.cl. */
-#include "op/pool.h"
+#include "op/pool/pool.h"
 #include "op/systolic/kernels.h"
 
 static const char *accept(const clade_query *q) {

@@ -1,5 +1,5 @@
 /* Reductions by the kernel of fpga/reduce.cl, and broadcasts as reductions of one element each. */
-#include "op/reduce.h"
+#include "op/reduce/reduce.h"
 
 #include "op/systolic/kernels.h"
 

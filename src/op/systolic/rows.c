@@ -1,6 +1,6 @@
 /* arg_max, softmax and the cross-entropy by the kernels of fpga/rows.cl. */
-#include "op/cross_entropy.h"
-#include "op/softmax.h"
+#include "op/loss/cross_entropy.h"
+#include "op/norm/softmax.h"
 #include "op/systolic/kernels.h"
 
 /* ---- arg_max ---- */

@@ -1,5 +1,5 @@
 /* Steps of optimizers by the kernel of fpga/update.cl, one launch for each tensor. */
-#include "op/update.h"
+#include "op/update/update.h"
 
 #include "op/systolic/kernels.h"
 
