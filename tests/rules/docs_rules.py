@@ -53,9 +53,10 @@ def page(root):
     out = ["# Ops", "",
            "Made from `src/op/ops.def` and `src/op/eltwise.def` by `python3 tests/rules/docs_rules.py`; a test compares.",
            "", "| op | what it is | implementations | differentiable |", "| --- | --- | --- | --- |"]
+    sources = op_sources(root)
     for _, name in rows(root, "src/op/ops.def", "CLADE_OP"):
-        source = op_sources(root)[name]
-        text = op_code(root, name)
+        source = sources[name]
+        text = op_code(root, source)
         gradient = "yes" if re.search(r"\.grad\s*=\s*\w", text) else "no"
         out.append(f"| `{name}` | {cell(sentence(root, source))} | {implementations(root, text)} | {gradient} |")
     if os.path.exists(os.path.join(root, "src/op/eltwise.def")):

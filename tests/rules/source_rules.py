@@ -172,12 +172,13 @@ def complete_ops(root):
     for path in files(root, ".c", ".h"):  # of implementations and steps, also in macros
         if path.startswith("src/op/"):
             stems.update(re.findall(r'(?:\.|->)file\s*=\s*"(\w+)"', code(read(root, path))))
+    sources = op_sources(root)
     for name in names:
-        source = op_sources(root).get(name)
+        source = sources.get(name)
         if not source:
             bad.append(f"src/op/ops.def:1: {name} has no source under src/op")
             continue
-        text = op_code(root, name)
+        text = op_code(root, source)
         if "CLADE_OP_VIEW" not in text:
             if not re.search(r'CLADE_IMPL\(\s*\.name = "ref"', text):
                 bad.append(f'{source}:1: {name} has no implementation "ref"')

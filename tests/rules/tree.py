@@ -55,7 +55,6 @@ def includes_of(text):
     return [(line_of(text, m.start()), m.group(2), m.group(1) == "<") for m in found]
 
 
-@functools.cache
 def op_sources(root):
     """The source that defines each op."""
     found = {}
@@ -65,9 +64,8 @@ def op_sources(root):
     return found
 
 
-def op_code(root, name):
-    """The code of an op: NAME.c, optionally NAME_….c beside it, or the table that it shares, from its row on."""
-    source = op_sources(root)[name]
+def op_code(root, source):
+    """The code of an op: its source NAME.c, optionally NAME_….c beside it, or the table that it shares, from its row on."""
     own = [p for p in files(root, ".c") if p.startswith((source[:-2] + ".", source[:-2] + "_"))]
     texts = [code(read(root, p)) for p in own]
     shared = re.search(r"\.impls = clade__(\w+_impls)(?: \+ (\d+))?", code(read(root, source)))
