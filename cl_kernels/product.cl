@@ -37,7 +37,7 @@
 #ifdef WANT_conv2d_gather_tiles /* weights are the left operand */
 #define LEFT_TYPE  TB
 #define RIGHT_TYPE T
-#elif defined WANT_conv2d_weights_tiles /* both are of one type */
+#elif defined WANT_conv2d_weights_tiles || defined WANT_conv2d_weights_last /* both are of one type */
 #define LEFT_TYPE  T
 #define RIGHT_TYPE T
 #else
