@@ -312,7 +312,7 @@ echo "teams of work-items, with shuffles"
 for team in "8 32" "256 1"; do
   read -r size beside <<<"$team"
   for type in f16 bf16 f32; do
-    defines=(-DSUFFIX=test -DINDEX64=0 -DT=$type -DFROM=$type -DKIND=0 -DDIRECT=1 -DLOG=0 -DRUNS=0 -DTEAM="$size"
+    defines=(-DSUFFIX=test -DINDEX64=0 -DT=$type -DY=$type -DFROM=$type -DKIND=0 -DDIRECT=1 -DLOG=0 -DRUNS=0 -DTEAM="$size"
       -DBESIDE="$beside" -DSPREAD=0 -DSHUFFLES=1 -DWANT_softmax_forward_group -DWANT_softmax_grad_group
       -DWANT_reduce_forward_group -DWANT_layer_norm_forward_group -DWANT_layer_norm_grad_group
       -DWANT_layer_norm_grad_group_runs)
