@@ -43,7 +43,7 @@ PLANTED = [
     ("steps that are transposed to another piece", "gemm", "f8e4m3", "mma_warpgroup_loose", "product_staged",
      "i / 8 / (lines / across) * 4) * EACH", "i / 8 / (lines / across) * 3) * EACH"),
     ("pixels of other steps", "conv2d", "i8", "mma_warpgroup", "product", "/ (RUN * (lines)) * RUN + (e) % RUN",
-     "/ (RUN * (lines)) * RUN + ((e) + 1) % RUN"),
+     "/ (RUN * (lines)) * RUN + 0 * (e)"),
     ("an edge that is not masked", "conv2d", "f32", "winograd_group", "conv2d_winograd_group",
      "place >= 0 && place < size.y", "place >= 0"),
     ("rows of another pass", "conv2d_data", "f32", "winograd_group", "conv2d_winograd_group",
