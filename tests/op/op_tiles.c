@@ -50,6 +50,7 @@ static bool list_rows(const op_target *t, const clade_func *func, int impl, tile
 /* Plans the case with all its configurations. *takes: whether the implementation supports it. */
 static bool plan(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled *one, bool *takes) {
   op_case c = one->c;
+  t->config = NULL; /* not that of the case before */
   clade_func *func = op_case_plan(t, &c, op_case_seed(how->seed, &c), impl);
   if (!(*takes = func != NULL)) return true;
   bool ok = list_rows(t, func, impl, one);
