@@ -4,6 +4,7 @@
 """
 
 import datetime
+import itertools
 import json
 import math
 import os
@@ -34,19 +35,19 @@ def single(group, name, peer, *works):
 
 AIMS = [  # works, what they are compared with, the aim, where the results are
     ("f32 products: squares of 512 to 4096", "OpenBLAS", "0.95, none below 0.88", mean("gemm", "squares", "openblas")),
-    ("f32 products: 64, 128, 256, ten in a row", "OpenBLAS", "0.45, 0.75, 0.95",
+    ("f32 products: squares of 64, 128, 256, ten calls in a row", "OpenBLAS", "0.45, 0.75, 0.95",
      single("gemm", "small", "openblas", "64", "128", "256")),
     ("f32 products: 40 of networks", "OpenBLAS", "1.1, none below 0.8", mean("gemm", "networks", "openblas")),
     ("f32 products: squares of 512 and more", "CLBlast", "5", mean("gemm", "squares", "clblast")),
     ("i8 and bf16 products, packed weights", "oneDNN", "1.0", mean("gemm", "frozen", "onednn", ("i8", "bf16"))),
-    ("convolution, 62 layers, batch 1: forward, to the data, to the weights", "oneDNN, NCHW", "1.1, none below 0.7",
+    ("convolution, 62 layers of ResNet-50, MobileNetV2 and VGG-16, batch 1: forward, to the data, to the weights", "oneDNN, NCHW", "1.1, none below 0.7",
      layers("onednn_nchw", 1)),
     ("the same", "oneDNN, own layouts", "0.88, 0.8, 0.8", layers("onednn", 1)),
     ("convolution, 62 layers, batch 16: the same passes", "oneDNN, NCHW", "1.1, none below 0.7", layers("onednn_nchw", 16)),
     ("the same", "oneDNN, own layouts", "0.88, 0.8, 0.8", layers("onednn", 16)),
 ]
-MODELS = {"pytorch": ("PyTorch", "1.0, LeNet-5 2"), "pytorch_nhwc": ("PyTorch, channels last", "bf16 1.2"),
-          "onnxruntime": ("ONNX Runtime", "0.9"), "onednn": ("oneDNN's layers", "1.0")}
+MODELS = {"pytorch": ("PyTorch", "aim 1.0; of LeNet-5 2"), "pytorch_nhwc": ("PyTorch, channels last", "aim 1.2 in bf16"),
+          "onnxruntime": ("ONNX Runtime", "aim 0.9"), "onednn": ("oneDNN's layers", "aim 1.0")}
 FAMILIES = [("pooling", "pool"), ("softmax", "softmax"), ("normalization", "norm"), ("sums, `arg_max`", "^(sum|arg_max|bias_grad)"),
             ("moved elements", "^(transpose|nchw|heads|concat|slice|pad)"), ("rows at random", "^(gather|embedding)"),
             ("updates", "^(sgd|momentum|adam)"), ("elementwise", "")]  # the first that its name holds
@@ -133,13 +134,13 @@ def convolutions(means):
     batches = sorted({key[4] for key in keys})
     rows = []
     for name in sorted({key[1] for key in keys}, key=lambda name: (NETWORKS + (name,)).index(name)):
-        for way, words in PASSES.items():
-            cells = [means.get(("conv", name, "f32", way, batch), {}).get(peer) for batch in batches
-                     for peer in ("onednn", "onednn_nchw")]
-            if any(cells):
-                rows.append([f"{name or 'others'}, {words}"] + [f"{m['geomean']:.2f}, {m['min']:.2f}" if m else "" for m in cells])
+        cells = []
+        for batch, peer in itertools.product(batches, ("onednn", "onednn_nchw")):
+            found = [m[peer] for m in (means.get(("conv", name, "f32", way, batch), {}) for way in PASSES) if peer in m]
+            cells.append("; least ".join(", ".join(f"{m[field]:.2f}" for m in found) for field in ("geomean", "min")) if found else "")
+        rows += [[name or "others", *cells]] if any(cells) else []
     head = [f"batch {batch}, {of}" for batch in batches for of in ("own layouts", "NCHW")]
-    return table(["convolutions beside oneDNN: mean, least", *head], rows)
+    return table(["convolutions beside oneDNN: " + ", ".join(PASSES.values()), *head], rows)
 
 
 def label(key):
@@ -160,15 +161,14 @@ def ops(means, works):
             families[family].append(f"{label(key)} {span(peers[bound])}" + ("" if bound == "copy" else f" of `{bound}`"))
     told = means.get(("op", "", "f32", "", 0), {}).get("bound") or \
         {"reached": sum(ratio >= 0.9 for ratio in best), "n": len(best)}
-    return table(["ops bound by memory", f"of a copy, or of a bound; {told['reached']} of {told['n']} reach the aim of 0.9"],
+    return table(["ops bound by memory", f"fraction of a copy's speed, or of `read`, `rows`, `spread`; {told['reached']} of {told['n']} reach the aim of 0.9"],
                  [[name, ", ".join(cells)] for name, cells in families.items() if cells])
 
 
 def models(works):
     rows = [[label(key)] + [span(of[peer]) if peer in of else "" for peer in MODELS]
-            for key, of in sorted(works.items()) if key[0] == "model"]
-    head = [f"{name} (aim {aim})" for name, aim in MODELS.values()]
-    return table(["model", *head], rows)
+            for key, of in sorted(works.items(), key=lambda item: item[0][::-1]) if key[0] == "model"]
+    return table(["model", *(f"{name} ({aim})" for name, aim in MODELS.values())], rows)
 
 
 def section(doc):
@@ -179,7 +179,7 @@ def section(doc):
     about += ["**transcribed**"] if doc.get("transcribed") else []
     aims = [[what, of, aim, reached(where, means, works)] for what, of, aim, where in AIMS]
     out = [f"## {doc['processor']}", "", "; ".join(about) + ".", *(f"- {note}" for note in doc.get("notes", [])), ""]
-    out += table(["work", "compared with", "aim", "reached"], [row for row in aims if row[-1]])
+    out += table(["case", "compared with", "aim", "reached"], [row for row in aims if row[-1]])
     out += models(works) + convolutions(means) + ops(means, works)
     for extra in doc.get("tables", []):
         out += table(extra["columns"], extra["rows"])
