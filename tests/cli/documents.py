@@ -20,48 +20,42 @@ EVENTS = ["begin", "step", "epoch", "checkpoint", "stopped", "done"]
 
 
 def rows():
-    """By heading or event: each field with the text of its type, and the anchors of objects whose fields are included. A
-    row has one field or several, and a type for each or one for all."""
+    """By heading, event or command: each field with the text of its type. A row has one field or several, and a type for
+    each or one for all."""
     found, heading, of_fields = {}, None, False
     with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
         for line in page:
             title = re.match(r"##+ (.*)", line)
             heading = title[1] if title else heading
-            found.setdefault(heading, ({}, []))[1].extend(
-                re.findall(r"^The fields of an? \[[a-z ]+\]\(#([a-z-]+)\)", line))
             header = re.match(r"\| field \| type \| (\w+) \|", line)
             of_fields = header[1] if header else of_fields if line.startswith("|") else None
             row = re.match(r"\| (`[^|]+`) \| ([^|]+) \| ([^|]*)\|", line)
             if of_fields and row:
                 names, kinds = re.findall(r"`([^`]+)`", row[1]), row[2].split(", ")
                 assert len(kinds) in (1, len(names)), line
-                events = re.findall(r"`(\w+)`", row[3]) or EVENTS
-                for table in events if of_fields == "events" else [heading]:
-                    found.setdefault(table, ({}, []))[0].update(
-                        zip(names, kinds if len(kinds) > 1 else kinds * len(names)))
+                listed, every = re.findall(r"`([^`]+)`", row[3]), {"events": EVENTS, "commands": heading.split(", ")}
+                for table in listed or every[of_fields] if of_fields in every else [heading]:
+                    found.setdefault(table, {}).update(zip(names, kinds if len(kinds) > 1 else kinds * len(names)))
     return found
 
 
 def flat(heading, found, start=""):
     """From field to type, with the fields of nested objects, and the objects and arrays that contain fields."""
-    fields, others = found[heading]
-    headings, whole = {name.lower().replace(" ", "-"): name for name in found if name}, {}
-    for name, kind in fields.items():
+    headings, whole = {name.lower().replace(" ", "-"): name for name in found}, {}
+    for name, kind in found[heading].items():
         for dot in re.finditer(r"(\[\])?\.", name):
             whole.setdefault(start + name[:dot.start()], "array" if dot[1] else "object")
         inner = re.search(r"\]\(#([a-z-]+)\)", kind)
         if inner:
             whole.update(flat(headings[inner[1]], found, start + name + ("[]." if kind.startswith("array") else ".")))
         whole[start + name] = re.sub(r"\[.*\]\(.*\)", "object", re.sub(r"array of .*", "array", kind))
-    for other in others:
-        whole.update(flat(headings[other], found, start))
     return whole
 
 
 def tables():
     """By heading, from field to type: `clade devices` → {"devices[].id": "string", …}"""
     found = rows()
-    known = {heading: flat(heading, found) for heading in found if heading}
+    known = {heading: flat(heading, found) for heading in found}
     for heading, fields in known.items():
         unknown = {kind for kind in fields.values() if not set(kind.split(" or ")) <= KINDS}
         assert not unknown, f"{heading}: {unknown}"
