@@ -6,7 +6,7 @@
 
 typedef struct reference_result {
   double max_error; /* largest |device - reference| */
-  double bound;     /* bound of the element that comes closest to its bound */
+  double bound;     /* bound of the element with max_error */
   bool within;      /* all elements are within their bounds */
 } reference_result;
 
