@@ -135,17 +135,19 @@ KERNEL(pack_forward_panels)(ARGS) {
 #ifdef WANT_pack_forward_words
 /* Weights of windows with interleaved inner channels. sizes: extents of the blocked axis, of the other one and of the window;
  * strides of the two axes; the block; the interleave; bytes of an element. A work-item writes `interleave` inner channels of a
- * block for all taps. */
+ * block for up to TAPS taps: drivers limit the iterations of its loops. */
 #define ARGS ARG(const uchar, x), ARG(uchar, y), const index8_t sizes
 BODY(pack_forward_words_item)(const long item, ARGS) {
   const index_t axis = sizes.s0, other = sizes.s1, window = sizes.s2, block = sizes.s5, quad = sizes.s6, bytes = sizes.s7;
   if (quad == 0) return;
-  const index_t steps = (other + quad - 1) / quad, panel = (index_t)(item / steps), step = (index_t)(item % steps);
-  if (panel * block >= axis) return;
-  const index_t first = step * quad, lanes = min(block, axis - panel * block);
+  const index_t steps = (other + quad - 1) / quad, runs = (window + TAPS - 1) / TAPS;
+  if (item >= (long)((axis + block - 1) / block) * steps * runs) return;
+  const index_t place = (index_t)(item / runs), begin = (index_t)(item - (long)place * runs) * TAPS;
+  const index_t panel = place / steps, step = place - panel * steps, first = step * quad;
+  const index_t lanes = min(block, axis - panel * block);
   x_base += (long)(x_at + panel * block * sizes.s3 + first * sizes.s4) * bytes;
   y_base += (long)(y_at + (panel * window * steps + step) * block * quad) * bytes;
-  for (index_t t = 0; t < window; t++) {
+  for (index_t t = begin; t < min(begin + TAPS, window); t++) {
     __global uchar *to = y_base + (long)(t * steps * block * quad) * bytes;
     if (bytes == 2 && quad == 2 && first + 1 < other) {
       const __global ushort *from = (const __global ushort *)x_base + t;

@@ -174,18 +174,20 @@ static double panels_cost(const clade_query *q) {
 
 /* Weights of windows with interleaved inner channels: for each block and tap, all inner channels. */
 static clade_status words_emit(clade_emit *e, const clade_query *q) {
+  enum { TAPS = 64 };
   const clade_type *t = &q->node->out[0];
   const clade_shape *s = &t->shape;
   const int axis = t->layout.axis;
   const int64_t window = s->dim[2] * s->dim[3], block = t->layout.block, interleave = t->layout.interleave;
   const int64_t steps = (s->dim[!axis] + interleave - 1) / interleave, strides[] = {s->dim[1] * window, window};
   clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_words");
+  clade_emit_define(step, "TAPS", TAPS);
   clade_emit_in(step, 0);
   clade_emit_out(step, 0);
   clade_emit_index8(step, 8,
                     (int64_t[]){s->dim[axis], s->dim[!axis], window, strides[axis], strides[!axis], block, interleave,
                                 (int64_t)clade__element_bytes(t->dtype)});
-  clade__emit_flat(step, q->device, (s->dim[axis] + block - 1) / block * steps);
+  clade__emit_flat(step, q->device, (s->dim[axis] + block - 1) / block * steps * ((window + TAPS - 1) / TAPS));
   return CLADE_OK;
 }
 
