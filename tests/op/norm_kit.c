@@ -49,7 +49,7 @@ clade_shape norm_draw(op_case *c, op_random *r) {
   const clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000);
   const bool turns = c->dtype == CLADE_F32 && strcmp(c->impl, "ref") == 0; /* implementations with such a kernel */
   const double few = c->light ? 0.04 : 0.1;
-  if (turns && (c->small ? c->number % 4 == 1 : op_chance(r, 3 * few))) return by_turns(c, r);
+  if (turns && (c->small ? c->number % 3 == 1 : op_chance(r, 3 * few))) return by_turns(c, r);
   if (strcmp(c->impl, "group_last") == 0 && op_chance(r, 0.8)) /* whole copies of channels */
     return CLADE_SHAPE(op_integer(r, 1, 3), 8 * op_integer(r, 0, c->small || c->gradient ? 1 : 4), op_integer(r, 1, 9),
                        op_integer(r, 1,
