@@ -183,7 +183,7 @@ static void one_program_at_a_time(void **state) {
  * program. */
 static void the_next_program_is_waited_for(void **state) {
   (void)state;
-  enum { MOST = 4000 };
+  enum { MOST = 40000 };
   const char *const names[] = {"one.bundle", "two.bundle"};
   const int before = board_refusals();
   clade_device *device = board();
