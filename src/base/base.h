@@ -59,7 +59,8 @@ void clade__old_name_read(const char *now, const char *before);       /* logs a 
 bool clade__is_old_name(const char *now, const char *text, size_t n); /* logs a warning once if so */
 
 /* ---- time ---- */
-double clade__now(void); /* monotonic, in seconds */
+double clade__now(void);                      /* monotonic, in seconds */
+double clade__median(double *seconds, int n); /* of at least one number; sorts them */
 
 /* ---- logging ---- */
 void clade__log(clade_log_level level, const char *format, ...) CLADE_PRINTF(2, 3);

@@ -1,8 +1,6 @@
 /* Accuracy and speed of a model on test images. */
 #include "cli/answers.h"
 
-#include <stdlib.h>
-
 clade_status answers_of(const answers_test *t, clade_run *run, const clade_batch *batch, float *y) {
   clade_dataset_info data = {.size = sizeof data};
   clade_ticket ticket;
@@ -24,11 +22,6 @@ int64_t answers_right(const clade_batch *batch, const float *y, int64_t rows, in
     right += best == batch->y[i];
   }
   return right;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 
 /* Batch -1 warms up: it is the first batch, not counted. */
@@ -60,8 +53,7 @@ clade_status answers_measure(const answers_test *t, clade_run *run, double *accu
   CLADE_GOTO(y && all ? CLADE_OK : CLADE_NO_MEMORY);
   CLADE_GOTO(clade_loader_new(t->images, &loader, .batch = (int)t->batch, .augment = {.normalize = t->normalize}));
   CLADE_GOTO(answer_all(t, run, loader, batches, y, all, &right));
-  qsort(all, (size_t)batches, sizeof *all, ascending);
-  *seconds = all[batches / 2];
+  *seconds = clade__median(all, (int)batches);
   *accuracy = (double)right / (double)data.count;
 fail:
   clade_loader_free(loader);

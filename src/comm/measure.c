@@ -1,6 +1,4 @@
 /* Measures the link between ranks, without the library's pauses between polls. */
-#include <stdlib.h>
-
 #include "comm/comm.h"
 
 /* Polling without a pause: the measurement excludes the time that a thread sleeps. */
@@ -47,16 +45,6 @@ static clade_status bounce(clade_comm *comm, int peer, char *data) {
   return comm->rank < peer ? CLADE_OK : put(comm, peer, data, SMALL);
 }
 
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static double median(size_t n, double *seconds) {
-  qsort(seconds, n, sizeof *seconds, compare);
-  return seconds[n / 2];
-}
-
 static clade_status pair(clade_comm *comm, int peer, char *out, char *in, clade__comm_peer *found) {
   double seconds[SMALL_TIMES];
   for (int i = -2; i < SMALL_TIMES; i++) { /* the first messages open the connection */
@@ -64,13 +52,13 @@ static clade_status pair(clade_comm *comm, int peer, char *out, char *in, clade_
     CLADE_TRY(bounce(comm, peer, out));
     if (i >= 0) seconds[i] = clade__now() - start;
   }
-  found->latency = median(SMALL_TIMES, seconds) / 2;
+  found->latency = clade__median(seconds, SMALL_TIMES) / 2;
   for (int i = -1; i < LARGE_TIMES; i++) {
     const double start = clade__now();
     CLADE_TRY(both(comm, peer, out, in));
     if (i >= 0) seconds[i] = clade__now() - start;
   }
-  found->bandwidth = LARGE / median(LARGE_TIMES, seconds);
+  found->bandwidth = LARGE / clade__median(seconds, LARGE_TIMES);
   return CLADE_OK;
 }
 

@@ -2,7 +2,6 @@
 #include "program/measure.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "program/parts.h"
 
@@ -189,23 +188,16 @@ static clade_status copy_speed(const bench *b, timed *t, double *gbps) {
 }
 
 /* ---- launches of an empty kernel ---- */
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static clade_status launch_times(const bench *b, timed t, clade__profile *out) {
   double many[SAMPLES], one[LAUNCHES];
   int n = 0;
   t.items = t.group;
   CLADE_TRY(set_fma(b, &t, 0));
   for (; goes_on(b, n); n++) CLADE_TRY(seconds_of(b, &t, LAUNCHES, &many[n]));
-  qsort(many, (size_t)n, sizeof *many, by_size);
-  out->launch_us = 1e6 * many[n / 2] / LAUNCHES;
+  out->launch_us = 1e6 * clade__median(many, n) / LAUNCHES;
   for (n = 0; n < LAUNCHES && (n < LEAST_SAMPLES || clade__now() < b->deadline); n++)
     CLADE_TRY(seconds_of(b, &t, 1, &one[n]));
-  qsort(one, (size_t)n, sizeof *one, by_size);
-  out->wait_us = 1e6 * one[n / 2];
+  out->wait_us = 1e6 * clade__median(one, n);
   return CLADE_OK;
 }
 

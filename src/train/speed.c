@@ -1,7 +1,6 @@
 /* Shares of a batch by speed: each rank times steps with equal rows. A checkpoint's shares take precedence, so that
  * a resumed training computes the same bits. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "train/internal.h"
 
@@ -37,11 +36,6 @@ void clade__train_shares(int n, int batch, double *exact, double *shares) {
   for (; left < 0; left++) shares[pick(n, exact, shares, false)]--;
 }
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static clade_status time_steps(const clade__training *tr, clade_run *run, const clade_batch *batch, double *median) {
   const size_t rows = (size_t)tr->rows;
   double seconds[TIMED];
@@ -55,8 +49,7 @@ static clade_status time_steps(const clade__training *tr, clade_run *run, const 
     CLADE_TRY(clade_wait(run, ticket));
     if (i >= 0) seconds[i] = clade__now() - since;
   }
-  qsort(seconds, TIMED, sizeof *seconds, ascending);
-  *median = seconds[TIMED / 2];
+  *median = clade__median(seconds, TIMED);
   return CLADE_OK;
 }
 

@@ -21,8 +21,6 @@ typedef struct clade__mark {
 } clade__mark;
 clade__mark clade__clock_mark(clade_device *device);
 void clade__clock_learn(clade__clock *clock, const clade__mark *since); /* learns from compilations since */
-enum { CLADE__TUNE_SAMPLES = 16 };
-double clade__tune_median(const double *at, int n); /* n: 1 to CLADE__TUNE_SAMPLES */
 
 /* A node taken out of a func. Types and attributes are borrowed from the func. */
 typedef struct clade__problem {

@@ -38,7 +38,7 @@ static clade_status take_turns(clade_run *seldom, clade_run *often, const void *
     CLADE_TRY(seconds_of(often, x, bytes, &b));
     if (i >= 0) each[i] = (b - a) / (OFTEN - SELDOM);
   }
-  *out = clade__tune_median(each, SAMPLES);
+  *out = clade__median(each, SAMPLES);
   return CLADE_OK;
 }
 
@@ -81,7 +81,7 @@ static clade_status measure_change(clade_device *device, double *out) {
     if (!one || !other) return CLADE_OK;
     each[n] = (there + back) / 2;
   } while (each[n++] < LONG_CHANGE && n < CHANGES);
-  *out = CLADE_MAX(clade__tune_median(each, n), 1e-9);
+  *out = CLADE_MAX(clade__median(each, n), 1e-9);
   return CLADE_OK;
 }
 

@@ -102,7 +102,7 @@ static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
     CLADE_TRY(seconds_of(many, &b));
     ratio[i] = MANY * a / b;
   }
-  *out = clade__tune_median(ratio, SAMPLES);
+  *out = clade__median(ratio, SAMPLES);
   return CLADE_OK;
 }
 

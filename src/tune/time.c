@@ -1,6 +1,5 @@
 /* Times trials in turns, so that disturbances affect all of them, and takes medians. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "program/store.h"
 #include "tune/internal.h"
@@ -29,18 +28,6 @@ static clade_status execute(const clade__trial *c, int n, double *seconds) {
   CLADE_TRY(clade_wait(c->run, 0));
   *seconds = (clade__now() - start) / n;
   return CLADE_OK;
-}
-
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-double clade__tune_median(const double *at, int n) {
-  double sorted[CLADE__TUNE_SAMPLES];
-  memcpy(sorted, at, (size_t)n * sizeof *at);
-  qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-  return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
 static bool runs(const clade__trial *c) { return c->state == CLADE__TRIAL_RIGHT && c->run; }
@@ -79,7 +66,7 @@ clade_status clade__take_turns(clade__trial **at, int n, int rounds, double roun
       if (r == 0 && !(in_time = clade__is_time(clock, 0))) break;
       int times = (int)fmin(fmax(round_seconds / fmax(c->median, 1e-7), 1), MOST_EXECUTIONS);
       CLADE_TRY(execute(c, times, &c->seconds[c->rounds]));
-      c->median = clade__tune_median(c->seconds, ++c->rounds);
+      c->median = clade__median(c->seconds, ++c->rounds);
     }
     best = fastest(at, n);
   }

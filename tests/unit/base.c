@@ -240,12 +240,20 @@ static void test_settings(void **state) {
   assert_null(clade__settings_get()->cache_dir);
 }
 
+static void test_median(void **state) {
+  (void)state;
+  double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {7};
+  assert_true(clade__median(odd, 3) == 2 && odd[0] == 1 && odd[2] == 3);
+  assert_true(clade__median(even, 4) == 2.5 && clade__median(one, 1) == 7);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_statuses), cmocka_unit_test(test_messages),   cmocka_unit_test(test_options),
-      cmocka_unit_test(test_log),      cmocka_unit_test(test_sizes),      cmocka_unit_test(test_text),
-      cmocka_unit_test(test_hash),     cmocka_unit_test(test_map),        cmocka_unit_test(test_philox),
-      cmocka_unit_test(test_uniform),  cmocka_unit_test(test_references), cmocka_unit_test(test_settings),
+      cmocka_unit_test(test_median),   cmocka_unit_test(test_statuses), cmocka_unit_test(test_messages),
+      cmocka_unit_test(test_options),  cmocka_unit_test(test_log),      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_text),     cmocka_unit_test(test_hash),     cmocka_unit_test(test_map),
+      cmocka_unit_test(test_philox),   cmocka_unit_test(test_uniform),  cmocka_unit_test(test_references),
+      cmocka_unit_test(test_settings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

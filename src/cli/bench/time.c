@@ -1,7 +1,6 @@
 /* Timing of contestants that take turns. Each has a short turn in every round, followed by a pause, so that spinning
  * threads of one contestant do not slow down the next. */
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "cli/bench/bench.h"
@@ -14,21 +13,11 @@ void bench_pause(double seconds) {
   nanosleep(&t, NULL);
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median_of(int n, double *x) {
-  qsort(x, (size_t)n, sizeof *x, by_value);
-  return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
-}
-
 bench_stat bench_stat_of(int n, const double *seconds) {
   double sorted[BENCH_MAX_ROUNDS];
   if (n < 1) return (bench_stat){0};
   memcpy(sorted, seconds, (size_t)n * sizeof *sorted);
-  double median = median_of(n, sorted);
+  const double median = clade__median(sorted, n);
   return (bench_stat){median, sorted[0], sorted[n - 1]};
 }
 
@@ -51,7 +40,7 @@ static clade_status turn(bench_side *side, double *seconds) {
     CLADE_TRY(timed_call(side, &call[n]));
     sum += call[n];
   }
-  *seconds = median_of(n, call);
+  *seconds = clade__median(call, n);
   return CLADE_OK;
 }
 

@@ -2,7 +2,6 @@
  * starts with operands in host memory and ends with the result in host memory. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/compare/compare.h"
 
@@ -204,17 +203,11 @@ static clade_status turn(runner *r) {
   return CLADE_OK;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void figures(runner *r, compare_row *row) {
-  qsort(r->seconds, (size_t)r->calls, sizeof *r->seconds, by_value);
+  row->p50 = clade__median(r->seconds, r->calls); /* sorts */
   row->calls = r->calls;
   row->low = r->seconds[0];
   row->high = r->seconds[r->calls - 1];
-  row->p50 = r->seconds[r->calls / 2];
   row->least = row->most = r->turn[0].median;
   for (int i = 1; i < r->turns; i++) {
     row->least = fmin(row->least, r->turn[i].median);

@@ -1,6 +1,5 @@
 /* Measures a training step of the whole model on the device, by which estimates of nodes are scaled. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "cli/plan/plan.h"
 
@@ -29,11 +28,6 @@ static clade_status feed(const clade_func *func, clade_feed feeds[MOST_FEEDS], i
   return CLADE_OK;
 }
 
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 static clade_status time_steps(clade_run *run, int n, const clade_feed *feeds, double *seconds) {
   double all[MOST], sum = 0;
   int done = 0;
@@ -46,8 +40,7 @@ static clade_status time_steps(clade_run *run, int n, const clade_feed *feeds, d
     if (i < WARM) continue;
     sum += all[done++] = clade__now() - start;
   }
-  qsort(all, (size_t)done, sizeof *all, compare);
-  *seconds = all[done / 2];
+  *seconds = clade__median(all, done);
   return CLADE_OK;
 }
 
