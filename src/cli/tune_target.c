@@ -36,12 +36,11 @@ int tune_check(tune_job *job, int n, char **words) {
   bench_shape shape;
   bool sets = false;
   for (int i = 0; i < n; i++) {
-    size_t work;
     int wrong = CLI_DONE;
     if (is_set(words[i])) {
       sets = true;
       job->bench.what = words[i];
-      wrong = bench_check(&job->bench, &work);
+      wrong = bench_check_options(&job->bench);
       if (!wrong && !strcmp(words[i], "gemm")) wrong = check_product(job);
       if (!wrong && !strcmp(words[i], "conv") && !clade__is_float(job->bench.dtype))
         wrong = cli_wrong(&job->args, "--dtype %s: of conv floats alone are tuned", clade_dtype_name(job->bench.dtype));
@@ -84,9 +83,9 @@ static clade_status add_convs(tune_job *job, const bench_shapes *shapes) {
   for (int pass = 0; pass < BENCH_PASSES; pass++)
     for (size_t i = 0; i < shapes->count; i++) {
       tune_work *work;
-      if (job->bench.pass && strcmp(job->bench.pass, bench_pass_names[pass])) continue;
+      if (job->bench.pass && strcmp(job->bench.pass, bench_conv.passes[pass])) continue;
       CLADE_TRY(add(job, &work));
-      snprintf(work->name, sizeof work->name, "conv %s %s", shapes->at[i].name, bench_pass_names[pass]);
+      snprintf(work->name, sizeof work->name, "conv %s %s", shapes->at[i].name, bench_conv.passes[pass]);
       CLADE_TRY(bench_conv_work_of(&job->bench, &shapes->at[i], (bench_pass)pass, &work->conv));
     }
   return CLADE_OK;
@@ -95,9 +94,8 @@ static clade_status add_convs(tune_job *job, const bench_shapes *shapes) {
 static clade_status add_set(tune_job *job, const char *word) {
   bool gemm = !strcmp(word, "gemm");
   bench_shapes shapes = {0};
-  clade_status status =
-      bench_shapes_of(&job->bench, gemm ? "squares" : "resnet50", gemm ? bench_gemm_keys : bench_conv_keys,
-                      gemm ? bench_gemm_sets : bench_conv_sets, &shapes);
+  job->bench.group = gemm ? &bench_gemm : &bench_conv;
+  clade_status status = bench_shapes_of(&job->bench, &shapes);
   if (status == CLADE_OK) status = gemm ? add_products(job, &shapes) : add_convs(job, &shapes);
   bench_shapes_free(&shapes);
   return status;
@@ -127,9 +125,9 @@ static clade_val operand(clade_graph *g, const char *name, clade_dtype dtype, cl
 }
 
 static clade_status build_product(clade_graph *g, const bench_gemm_work *w) {
-  clade_val a = operand(g, "a", w->a_type, bench_gemm_a(w), w->frozen_a),
-            b = operand(g, "b", w->b_type, bench_gemm_b(w), w->frozen_b);
-  clade_output(g, "y", clade_gemm(g, a, b, .trans_a = w->trans_a, .trans_b = w->trans_b));
+  clade_val a = operand(g, "a", w->type[BENCH_A], bench_gemm_shape(w, BENCH_A), w->frozen[BENCH_A]),
+            b = operand(g, "b", w->type[BENCH_B], bench_gemm_shape(w, BENCH_B), w->frozen[BENCH_B]);
+  clade_output(g, "y", clade_gemm(g, a, b, .trans_a = w->trans[BENCH_A], .trans_b = w->trans[BENCH_B]));
   return CLADE_OK;
 }
 

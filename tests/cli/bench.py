@@ -106,9 +106,8 @@ class Bench(unittest.TestCase):
             self.assertEqual(peer["against"], "clade")
 
     def test_ops(self):
-        with open(os.path.join(clade.ROOT, "src", "cli", "bench", "op_table.c"), encoding="utf-8") as table:
-            names = re.findall(r'"([\w@]+) (?:n|h)=\d+ ', table.read())
-        self.assertGreater(len(names), 20)
+        names = re.search("there are (.*)$", run("bench", "op", "--only", "zork").stderr, re.M)[1].split(", ")
+        self.assertEqual(len(names), 61)
         shapes = self.file("".join(f"{name} n=2 c=6 h=10 w=16\n" for name in names))
         rows = document(self.bench("op", "--shapes", shapes, "--rounds", "1", "--json"))["rows"]
         self.assertEqual([row["work"] for row in rows], names)
@@ -165,6 +164,26 @@ class Bench(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stderr, f"without pytorch: .*{word}")
             self.assertEqual(document(done)["rows"][0]["peers"], {})
+
+    def test_a_peer_that_declines(self):
+        """A peer process that cannot take part is named, and the others continue."""
+        python = self.file("#!/bin/sh\n[ $# -gt 3 ] || exit 0\necho without a reason\n", "python")
+        os.chmod(python, 0o700)
+        done = self.bench("conv", "--shapes", self.file("line c=4 w=30 out=6 kernel=5\n"), "--pass", "fwd", "--rounds", "1",
+                          "--peer", "pytorch", "--json", env={"CLADE_BENCH_PYTHON": python})
+        self.assertIn("without pytorch: a reason", done.stderr)
+        self.assertEqual(document(done)["rows"][0]["peers"], {})
+
+    def test_a_peer_that_is_wrong(self):
+        """A wrong result of a peer's process ends its part alone."""
+        python = self.file("#!/bin/sh\n[ $# -gt 3 ] || exit 0\necho ready 1 a version\nwhile read word more; do case $word in\n"
+                           "step) echo 0.001;;\nresult) head -c 16 /dev/zero > ${2%/*}/result.f32; echo 4;;\n*) echo done;;\nesac; done\n",
+                           "python")
+        os.chmod(python, 0o700)
+        done = self.bench("gemm", "--shapes", self.file("tiny m=2 n=2 k=9\n"), "--rounds", "1", "--peer", "pytorch", "--json",
+                          env={"CLADE_BENCH_PYTHON": python})
+        self.assertRegex(done.stderr, "without pytorch: .*the product is wrong")
+        self.assertEqual(document(done)["rows"][0]["peers"], {})
 
     def test_csv_and_google(self):
         shapes, path = self.file("tiny m=5 n=7 k=9\n"), os.path.join(self.room.name, "google.json")

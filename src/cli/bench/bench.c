@@ -53,12 +53,18 @@ bool bench_take_dtype(bench_job *job, const char *text) {
   return cli_wrong(&job->args, "--dtype %s: expected %s", text, clade__dtype_names(measured, names)), false;
 }
 
+static const bench_group *const groups[] = {&bench_gemm, &bench_conv, &bench_ops, &bench_models};
+
+static bool among(const char *name, const char *const *names) {
+  for (int i = 0; names[i]; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
 static bool take_peer(bench_job *job, const char *text) {
-  static const char *const names[] = {"openblas", "clblast",      "onednn",      "onednn_nchw",
-                                      "pytorch",  "pytorch_nhwc", "onnxruntime", "clade_f32"};
   job->peer = text;
-  for (size_t i = 0; i < CLADE_COUNT(names); i++)
-    if (!strcmp(names[i], text)) return true;
+  for (size_t i = 0; i < CLADE_COUNT(groups); i++)
+    if (among(text, groups[i]->peers)) return true;
   return cli_wrong(&job->args,
                    "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc, "
                    "onnxruntime or clade_f32",
@@ -100,80 +106,106 @@ static int parse_options(bench_job *job, int argc, char **argv) {
   return CLI_DONE;
 }
 
-static const struct {
-  const char *name;
-  clade_status (*run)(bench_job *job);
-  int quick;                                  /* number of leading sets that `bench all` runs */
-  const char *sets[5], *passes[4], *peers[6]; /* NULL: end */
-  bool batch, chain;                          /* whether --batch and --chain apply */
-} works[] = {{"gemm",
-              bench_gemm,
-              3,
-              {"squares", "small", "networks", "frozen"},
-              {NULL},
-              {"openblas", "clblast", "onednn", "pytorch"},
-              .chain = true},
-             {"conv",
-              bench_conv,
-              1,
-              {"resnet50", "vgg16", "mobilenetv2"},
-              {"fwd", "bwd-data", "bwd-weights"},
-              {"onednn", "onednn_nchw", "pytorch", "pytorch_nhwc"},
-              .batch = true,
-              .chain = true},
-             {"op", bench_ops, 1, {"64mib"}, {NULL}, {"pytorch"}, .batch = false},
-             {"model",
-              bench_models,
-              1,
-              {"networks"},
-              {"train", "infer"},
-              {"pytorch", "pytorch_nhwc", "onnxruntime", "onednn", "clade_f32"},
-              .batch = true}};
-enum { ALL = CLADE_COUNT(works) };
+/* ---- running ---- */
+static clade_status one(bench_job *job, const bench_shape *shape, int pass) {
+  const bench_group *g = job->group;
+  bench_race race = {.job = job, .row = {.chain = 1}};
+  bench_row *row = &race.row;
+  snprintf(row->group, sizeof row->group, "%s", g->name);
+  snprintf(row->work, sizeof row->work, "%s", shape->name);
+  snprintf(row->dtype, sizeof row->dtype, "%s", clade_dtype_name(job->dtype));
+  snprintf(row->pass, sizeof row->pass, "%s", g->passes[pass] ? g->passes[pass] : "forward");
+  bench_shape_text(shape, g->keys, row->shape, sizeof row->shape);
+  clade_status status = g->measure(&race, shape, pass);
+  bench_sides_free(BENCH_MAX_SIDES, race.sides);
+  if (status == CLADE_OK) return bench_row_add(job, row);
+  clade__free(row->why);
+  const bool all_passes = *g->passes && !g->pass_of;
+  return clade__fail_in(status, "%s %s%s%s", g->name, shape->name, all_passes ? ", " : "", all_passes ? row->pass : "");
+}
 
-static clade_status run(bench_job *job, size_t work) {
-  if (work < ALL) return works[work].run(job);
-  for (size_t i = 0; i < ALL; i++)
-    for (int set = 0; set < works[i].quick; set++) {
-      job->set = works[i].sets[set];
-      CLADE_TRY(works[i].run(job));
+/* Integers have no derivatives. */
+static bool wanted(const bench_job *job, const char *pass) {
+  if (!pass) return true;
+  if (job->pass && strcmp(job->pass, pass)) return false;
+  return clade__is_float(job->dtype) || !strcmp(pass, "fwd") || !strcmp(pass, "infer");
+}
+
+/* Opens the device and measures its limits, for the first group. */
+static clade_status ready(bench_job *job) {
+  if (job->device) return CLADE_OK;
+  CLADE_TRY(bench_open(job, NULL));
+  CLADE_TRY(bench_probe(job));
+  bench_show_device(job);
+  return CLADE_OK;
+}
+
+static clade_status measure(bench_job *job, const bench_shapes *shapes) {
+  const bench_group *g = job->group;
+  for (size_t i = 0; i < shapes->count && g->accept; i++) CLADE_TRY(g->accept(job, &shapes->at[i]));
+  CLADE_TRY(ready(job));
+  for (int first = 0; !first || (!g->pass_of && g->passes[first]); first++)
+    for (size_t i = 0; i < shapes->count; i++) {
+      const int pass = g->pass_of ? g->pass_of(&shapes->at[i]) : first;
+      if (wanted(job, g->passes[pass])) CLADE_TRY(one(job, &shapes->at[i], pass));
     }
   return CLADE_OK;
 }
 
-static bool among(const char *name, const char *const *names) {
-  for (int i = 0; names[i]; i++)
-    if (!strcmp(names[i], name)) return true;
-  return false;
+static clade_status run(bench_job *job) {
+  bench_shapes shapes = {0};
+  clade_status status = bench_shapes_of(job, &shapes);
+  if (status == CLADE_OK) status = measure(job, &shapes);
+  bench_shapes_free(&shapes);
+  return status;
 }
 
-int bench_check(const bench_job *job, size_t *work) {
+static clade_status run_all(bench_job *job) {
+  for (size_t i = 0; i < CLADE_COUNT(groups); i++)
+    for (int set = 0; set < groups[i]->quick; set++) {
+      job->group = groups[i];
+      job->set = groups[i]->sets[set].name;
+      CLADE_TRY(run(job));
+    }
+  return CLADE_OK;
+}
+
+/* ---- options ---- */
+static bool has_set(const bench_group *g, const char *name) {
+  const bench_set *set = g->sets;
+  while (set->name && strcmp(set->name, name)) set++;
+  return set->name;
+}
+
+int bench_check_options(bench_job *job) {
+  const cli_args *args = &job->args;
   if (!job->what)
-    return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model, all, compare, comm or scale");
-  for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
-  if (*work == ALL && strcmp(job->what, "all"))
-    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all, compare, comm or scale",
+    return cli_wrong(args, "what is to be measured? expected gemm, conv, op, model, all, compare, comm or scale");
+  job->group = NULL;
+  for (size_t i = 0; i < CLADE_COUNT(groups); i++)
+    if (!strcmp(groups[i]->name, job->what)) job->group = groups[i];
+  const bench_group *g = job->group;
+  if (!g && strcmp(job->what, "all"))
+    return cli_wrong(args, "'%s' cannot be measured; expected gemm, conv, op, model, all, compare, comm or scale",
                      job->what);
-  if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
-    return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
-  const bool gemm = !strcmp(job->what, "gemm"), conv = !strcmp(job->what, "conv"), model = !strcmp(job->what, "model");
+  if (!g && (job->set || job->shapes || job->only || job->pass))
+    return cli_wrong(args, "all has its own works: no --set, --shapes, --only or --pass");
   const char *const name = clade_dtype_name(job->dtype);
-  if (clade__has_blocks(job->dtype) && !gemm) return cli_wrong(&job->args, "--dtype %s: only gemm has it", name);
-  if (job->dtype == CLADE_I8 && !gemm && !conv && !model)
-    return cli_wrong(&job->args, "--dtype %s: only gemm, conv and model have it", name);
-  if (job->dtype == CLADE_U8 && !gemm && !conv)
-    return cli_wrong(&job->args, "--dtype %s: only gemm and conv have it", name);
-  if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
-  if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
-  if (*work == ALL) return CLI_DONE;
-  if (job->set && !among(job->set, works[*work].sets))
-    return cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
-  if (job->pass && !among(job->pass, works[*work].passes))
-    return cli_wrong(&job->args, "--pass %s: %s has no such pass", job->pass, job->what);
-  if (job->peer && !among(job->peer, works[*work].peers))
-    return cli_wrong(&job->args, "--peer %s: %s has no such peer", job->peer, job->what);
-  if (job->batch && !works[*work].batch) return cli_wrong(&job->args, "--batch: %s has no images", job->what);
-  if (job->chain && !works[*work].chain) return cli_wrong(&job->args, "--chain: %s has no chains", job->what);
+  if (clade__has_blocks(job->dtype) && g != &bench_gemm) return cli_wrong(args, "--dtype %s: only gemm has it", name);
+  if (job->dtype == CLADE_I8 && g != &bench_gemm && g != &bench_conv && g != &bench_models)
+    return cli_wrong(args, "--dtype %s: only gemm, conv and model have it", name);
+  if (job->dtype == CLADE_U8 && g != &bench_gemm && g != &bench_conv)
+    return cli_wrong(args, "--dtype %s: only gemm and conv have it", name);
+  if (job->set && job->shapes) return cli_wrong(args, "--set and --shapes both say what to measure: give one");
+  if (job->csv && args->json) return cli_wrong(args, "--csv and --json both want standard output: give one");
+  if (!g) return CLI_DONE;
+  if (job->set && !has_set(g, job->set)) return cli_wrong(args, "--set %s: %s has no such set", job->set, g->name);
+  if (job->pass && !among(job->pass, g->passes))
+    return cli_wrong(args, "--pass %s: %s has no such pass", job->pass, g->name);
+  if (job->peer && !among(job->peer, g->peers))
+    return cli_wrong(args, "--peer %s: %s has no such peer", job->peer, g->name);
+  if (job->batch && !g->batch) return cli_wrong(args, "--batch: %s has no images", g->name);
+  if (job->chain && !g->chain) return cli_wrong(args, "--chain: %s has no chains", g->name);
   return CLI_DONE;
 }
 
@@ -185,14 +217,6 @@ clade_status bench_open(bench_job *job, const clade_comm *comm) {
   return CLADE_OK;
 }
 
-clade_status bench_ready(bench_job *job) {
-  if (job->device) return CLADE_OK;
-  CLADE_TRY(bench_open(job, NULL));
-  CLADE_TRY(bench_probe(job));
-  bench_show_device(job);
-  return CLADE_OK;
-}
-
 int cli_bench(int argc, char **argv) {
   static const cli_command own[] = {
       {"compare", NULL, cli_compare}, {"comm", NULL, bench_comm}, {"scale", NULL, bench_scale}};
@@ -200,16 +224,15 @@ int cli_bench(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], own[i].name)) return own[i].run(argc - 1, argv + 1);
   bench_job job = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout};
   int result = parse_options(&job, argc, argv);
-  size_t work = 0;
   if (result) return result < 0 ? CLI_DONE : result;
   if (optind < argc) job.what = argv[optind++];
   if (optind < argc) return cli_wrong(&job.args, "unexpected argument '%s'", argv[optind]);
-  if ((result = bench_check(&job, &work))) return result;
+  if ((result = bench_check_options(&job))) return result;
   if (job.google && (result = cli_check_output(&job.args, "--google", job.google, 1, &job.shapes))) return result;
   if (job.google && !cli_can_write(job.google)) return CLI_FAILED;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   if (job.args.json || job.csv) job.to = stderr;
-  clade_status status = run(&job, work);
+  clade_status status = job.group ? run(&job) : run_all(&job);
   result = status == CLADE_OK ? bench_report(&job) : cli_failed_status(status);
   for (size_t i = 0; i < job.n_rows; i++) clade__free(job.rows[i].why);
   clade__free(job.rows);

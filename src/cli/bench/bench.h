@@ -28,12 +28,9 @@ typedef struct bench_set {
   const char *name;
   const char *lines;
 } bench_set;
-/* Parses a text or a file and appends its shapes, which borrow `source`. Error messages name source and line. */
-clade_status bench_shapes_parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out);
-clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out);
-/* The shapes that the job asks for: those of its file, of its set, or of the set `usual`. */
-clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
-                             bench_shapes *out);
+/* The shapes that the job asks for: those of its file, of its set, or of its group's first set. They borrow the file's
+ * and the set's name. Error messages name them and the line. */
+clade_status bench_shapes_of(const bench_job *job, bench_shapes *out);
 char *bench_shape_text(const bench_shape *shape, const bench_key *keys, char *text, size_t size); /* without the name */
 void bench_shapes_free(bench_shapes *shapes);
 
@@ -73,6 +70,7 @@ typedef struct bench_watcher {
 
 struct bench_job {
   cli_args args;
+  const struct bench_group *group; /* of `what`; NULL: all */
   const char *what, *set, *shapes, *only, *pass, *google, *peer;
   clade_dtype dtype;
   int64_t batch, chain, rounds; /* batch, chain: 0 is unset */
@@ -113,10 +111,24 @@ bench_stat bench_stat_of(int n, const double *seconds);
 /* Whether the benchmark goes on after a call with this status. A process that ended is reported and marked as lost;
  * the others go on. */
 bool bench_goes_on(bench_job *job, bench_side *side, clade_status status);
-/* Gives each contestant a turn per round, with pauses between turns, and fills the row's figures. sides[0] is Clade;
- * others may be Clade too. */
-clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row);
 void bench_sides_free(int n, bench_side *sides);
+
+/* A row and its contestants. sides[0] is Clade; others may be Clade too. */
+typedef struct bench_race {
+  bench_job *job;
+  bench_row row;
+  int n;
+  bench_side sides[BENCH_MAX_SIDES];
+} bench_race;
+/* Adds the group's peers that the job asks for and that `join` can fill in. It returns NULL, or the reason why a peer
+ * cannot take part; the peer is then reported as missing, unless the reason is empty. */
+typedef const char *bench_join(const bench_job *job, const void *work, const char *peer, bench_side *side);
+void bench_peers(bench_race *race, bench_join *join, const void *work);
+/* Checks the results of all contestants that have any. */
+typedef clade_status bench_checker(const bench_job *job, const void *work, bench_side *side);
+clade_status bench_check(bench_race *race, bench_checker *check, const void *work);
+/* Gives each contestant a turn per round, with pauses between turns, and fills the row's figures. */
+clade_status bench_take_turns(bench_race *race);
 
 /* ---- clade.c: a graph whose operands are variables, so that an execution copies nothing in or out ---- */
 typedef enum bench_kind {
@@ -155,12 +167,14 @@ clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, cl
 clade_val bench_laid(bench_clade *c, const char *name, const clade_type *type, const void *data);
 /* A parameter; the update in the graph gives the result. */
 clade_val bench_parameter(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data);
-/* Compiles the graph and fills `side`, which owns `c` from then on, also after a failure. */
-clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side);
+/* Compiles the graph that `build` makes and fills `side`, which is freed also after a failure. `build` gets an empty
+ * graph, and sets the type and number of the results and how to compile. */
+typedef clade_status bench_build(const void *work, bench_clade *c);
+clade_status bench_clade_side(const bench_job *job, bench_build *build, const void *work, bench_side *side);
 /* Measures row->kernels. Executions change the weights of a model that is trained. */
 clade_status bench_clade_kernels(const bench_clade *c, bench_row *row);
 /* Fills in the implementation and the explanation of the first node of an op. */
-clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row);
+clade_status bench_clade_row(const bench_side *side, const char *op, bench_row *row);
 
 /* ---- layout.c: conversions between dense and blocked layouts on the host ---- */
 void bench_pack(const clade_type *type, const void *dense, void *packed);
@@ -174,14 +188,26 @@ double bench_unit(clade_dtype dtype); /* largest relative rounding error of a ty
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 
 /* ---- bench.c ---- */
+/* The works of `clade bench NAME`, a row for each shape and pass. */
+typedef struct bench_group {
+  const char *name;
+  const bench_key *keys;
+  const bench_set *sets;                    /* the first is the default */
+  int quick;                                /* number of leading sets that `bench all` runs */
+  const char *passes[4], *peers[6];         /* NULL: end; without passes, rows have the pass "forward" */
+  bool batch, chain;                        /* whether --batch and --chain apply */
+  int (*pass_of)(const bench_shape *shape); /* the shape's only pass; NULL: a shape has all passes */
+  clade_status (*accept)(const bench_job *job, const bench_shape *shape); /* before the device is opened; may be NULL */
+  /* Fills in the row, whose group, work, shape, dtype and pass are set. The race is freed afterwards. */
+  clade_status (*measure)(bench_race *race, const bench_shape *shape, int pass);
+} bench_group;
+extern const bench_group bench_gemm, bench_conv, bench_ops, bench_models;
 bool bench_take_dtype(bench_job *job, const char *text); /* false: not a known type; the error is printed */
-/* Checks that the options fit together. CLI_DONE with the index of the work, or CLI_USAGE with the error printed. */
-int bench_check(const bench_job *job, size_t *work);
+/* Sets the group, and checks that the options fit together. CLI_DONE, or CLI_USAGE with the error printed. */
+int bench_check_options(bench_job *job);
 /* Opens the device and starts the watcher of processor use. Called after all options are parsed. With a communicator
  * each rank opens a device of its own. */
 clade_status bench_open(bench_job *job, const clade_comm *comm);
-/* Opens the device, measures its limits and shows them. Does nothing on further calls. */
-clade_status bench_ready(bench_job *job);
 
 /* ---- probe.c ---- */
 clade_status bench_probe(bench_job *job);
@@ -195,30 +221,22 @@ enum { BENCH_LINE = 64 };
 clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side);
 
 /* ---- gemm.c and its peers ---- */
-clade_status bench_gemm(bench_job *job);
+typedef enum bench_operand { BENCH_A, BENCH_B, BENCH_C, BENCH_OPERANDS } bench_operand;
 /* C = op(A) op(B) for `batch` matrices, `chain` calls in a row. */
 typedef struct bench_gemm_work {
   int64_t batch, m, n, k, chain;
-  bool trans_a, trans_b, frozen_a, frozen_b;
-  clade_dtype a_type, b_type, c_type;
-  bool linked;                               /* the result of a call is A of the next call */
-  int n_a, n_b;                              /* number of A and of B in memory: one, or one for each call */
-  float *a, *b;                              /* contiguous */
-  size_t a_elements, b_elements, c_elements; /* of one call */
+  bool linked; /* the result of a call is A of the next call */
+  bool trans[BENCH_OPERANDS], frozen[BENCH_OPERANDS];
+  clade_dtype type[BENCH_OPERANDS];
+  size_t elements[BENCH_OPERANDS]; /* of one call */
+  int64_t count[BENCH_OPERANDS];   /* how many there are in memory: one, or one for each call */
+  float *data[BENCH_OPERANDS];     /* of A and B, contiguous */
+  void *raw[BENCH_OPERANDS];       /* the same in their types */
 } bench_gemm_work;
-
-/* ---- model.c ---- */
-clade_status bench_models(bench_job *job);
-
-/* ---- op.c ---- */
-clade_status bench_ops(bench_job *job);
 
 /* ---- comm.c, scale.c: sub-commands with options of their own ---- */
 int bench_comm(int argc, char **argv);
 int bench_scale(int argc, char **argv);
-
-/* ---- conv.c ---- */
-clade_status bench_conv(bench_job *job);
 
 /* ---- peers.c: libraries that are opened at run time ---- */
 /* Opens a library and looks up its functions. Returns NULL, or the reason for the failure and how to install the

@@ -149,14 +149,7 @@ fail:
   return status;
 }
 
-clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side) {
-  *side = (bench_side){.name = "clade",
-                       .state = c,
-                       .refresh = refresh,
-                       .call = call,
-                       .read = read_result,
-                       .free = release,
-                       .threads = (int)job->info.compute_units};
+static clade_status compile(const bench_job *job, bench_clade *c) {
   size_t bytes = 0;
   if (c->out.layout.block) {
     CLADE_TRY(clade_type_bytes(&c->out, &bytes));
@@ -170,6 +163,21 @@ clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *
     CLADE_TRY(clade_vars_set(c->vars, c->values[i].name, c->values[i].data, c->values[i].bytes));
   if (c->quantized) CLADE_TRY(quantize(job, c));
   return clade_run_new(c->func, c->vars, &c->run, .slots = 1);
+}
+
+clade_status bench_clade_side(const bench_job *job, bench_build *build, const void *work, bench_side *side) {
+  bench_clade *c = clade__new(1, sizeof *c);
+  if (!c) return CLADE_NO_MEMORY;
+  *side = (bench_side){.name = "clade",
+                       .state = c,
+                       .refresh = refresh,
+                       .call = call,
+                       .read = read_result,
+                       .free = release,
+                       .threads = (int)job->info.compute_units};
+  CLADE_TRY(clade_graph_new(&c->graph));
+  CLADE_TRY(build(work, c));
+  return compile(job, c); /* reports the error of a graph that could not be built */
 }
 
 /* The line of the explanation that begins with "OP ". */
@@ -212,7 +220,8 @@ fail:
   return status;
 }
 
-clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row) {
+clade_status bench_clade_row(const bench_side *side, const char *op, bench_row *row) {
+  const bench_clade *c = side->state;
   clade_impl_info info = {.size = sizeof info};
   int n;
   CLADE_TRY(clade_func_impl_count(c->func, &n));

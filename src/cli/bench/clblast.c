@@ -1,7 +1,7 @@
 /* CLBlast as a contestant: SGEMM on an own queue, with buffers in this device's context. */
 #include <stdio.h>
 
-#include "cli/bench/bench.h"
+#include "cli/bench/gemm.h"
 #include "cl/cl.h"
 
 enum { ROW_MAJOR = 101, NO = 111, YES = 112 };
@@ -13,75 +13,66 @@ static struct {
 
 typedef struct contestant {
   const bench_gemm_work *work;
-  clade_device *device;
   clade__queue *queue;
-  clade__buffer *a, *b, *c;
+  clade__buffer *at[BENCH_OPERANDS];
 } contestant;
 
-static clade_status write(contestant *s, clade__buffer *to, const float *from, size_t elements) {
-  return clade__queue_write(s->queue, to, 0, from, elements * sizeof *from, true, (clade__wait){0}, NULL);
+static size_t bytes_of(const bench_gemm_work *w, int role) {
+  return (size_t)w->count[role] * w->elements[role] * sizeof(float);
+}
+
+static clade_status write(contestant *s, int role) {
+  return clade__queue_write(s->queue, s->at[role], 0, s->work->data[role], bytes_of(s->work, role), true,
+                            (clade__wait){0}, NULL);
 }
 
 static clade_status refresh(void *state) {
   contestant *s = state;
-  const bench_gemm_work *w = s->work;
-  if (!w->frozen_a) CLADE_TRY(write(s, s->a, w->a, (size_t)w->n_a * w->a_elements));
-  if (!w->frozen_b) CLADE_TRY(write(s, s->b, w->b, (size_t)w->n_b * w->b_elements));
-  return CLADE_OK;
-}
-
-static clade_status multiply(contestant *s, clade__buffer *a, size_t a_at, size_t b_at, size_t c_at) {
-  const bench_gemm_work *w = s->work;
-  size_t m = (size_t)w->m, n = (size_t)w->n, k = (size_t)w->k;
-  cl_command_queue queue = clade__queue_handle(s->queue);
-  for (size_t j = 0; j < (size_t)w->batch; j++) {
-    int code = clblast.sgemm(ROW_MAJOR, w->trans_a ? YES : NO, w->trans_b ? YES : NO, m, n, k, 1, clade__buffer_mem(a),
-                             a_at + j * m * k, w->trans_a ? m : k, clade__buffer_mem(s->b), b_at + j * k * n,
-                             w->trans_b ? k : n, 0, clade__buffer_mem(s->c), c_at + j * m * n, n, &queue, NULL);
-    if (code) return CLADE_FAIL(OPENCL, "CLBlast's SGEMM failed: status %d", code);
-  }
+  for (int i = BENCH_A; i <= BENCH_B; i++)
+    if (!s->work->frozen[i]) CLADE_TRY(write(s, i));
   return CLADE_OK;
 }
 
 static clade_status call(void *state) {
   contestant *s = state;
   const bench_gemm_work *w = s->work;
-  for (size_t i = 0; i < (size_t)w->chain; i++) {
-    bool linked = w->linked && i;
-    CLADE_TRY(multiply(s, linked ? s->c : s->a,
-                       linked       ? (i - 1) * w->c_elements
-                       : w->n_a > 1 ? i * w->a_elements
-                                    : 0,
-                       w->n_b > 1 ? i * w->b_elements : 0, i * w->c_elements));
-  }
+  const bool trans_a = w->trans[BENCH_A], trans_b = w->trans[BENCH_B];
+  const size_t m = (size_t)w->m, n = (size_t)w->n, k = (size_t)w->k;
+  cl_command_queue queue = clade__queue_handle(s->queue);
+  for (int64_t i = 0; i < w->chain; i++)
+    for (int64_t j = 0; j < w->batch; j++) {
+      const bench_gemm_place at = bench_gemm_place_of(w, i, j);
+      const int code = clblast.sgemm(ROW_MAJOR, trans_a ? YES : NO, trans_b ? YES : NO, m, n, k, 1,
+                                     clade__buffer_mem(s->at[at.linked ? BENCH_C : BENCH_A]), at.a, trans_a ? m : k,
+                                     clade__buffer_mem(s->at[BENCH_B]), at.b, trans_b ? k : n, 0,
+                                     clade__buffer_mem(s->at[BENCH_C]), at.c, n, &queue, NULL);
+      if (code) return CLADE_FAIL(OPENCL, "CLBlast's SGEMM failed: status %d", code);
+    }
   return clade__queue_finish(s->queue);
 }
 
 static clade_status read_result(void *state, int index, float *result) {
   contestant *s = state;
-  size_t at = s->work->linked ? (size_t)s->work->chain - 1 : (size_t)index,
-         bytes = s->work->c_elements * sizeof *result;
-  return clade__queue_read(s->queue, s->c, at * bytes, result, bytes, true, (clade__wait){0}, NULL);
+  const size_t bytes = s->work->elements[BENCH_C] * sizeof *result;
+  return clade__queue_read(s->queue, s->at[BENCH_C], (size_t)bench_gemm_call(s->work, index) * bytes, result, bytes,
+                           true, (clade__wait){0}, NULL);
 }
 
 static void release(void *state) {
   contestant *s = state;
   clade__queue_free(s->queue);
-  clade__buffer_release(s->a);
-  clade__buffer_release(s->b);
-  clade__buffer_release(s->c);
+  for (int i = 0; i < BENCH_OPERANDS; i++) clade__buffer_release(s->at[i]);
   clade__free(s);
 }
 
-static clade_status buffers(contestant *s) {
-  const bench_gemm_work *w = s->work;
-  size_t a = (size_t)w->n_a * w->a_elements, b = (size_t)w->n_b * w->b_elements, c = (size_t)w->chain * w->c_elements;
-  CLADE_TRY(clade__queue_new(s->device, false, &s->queue));
-  CLADE_TRY(clade__buffer_new(s->device, a * sizeof(float), "CLBlast's A", &s->a));
-  CLADE_TRY(clade__buffer_new(s->device, b * sizeof(float), "CLBlast's B", &s->b));
-  CLADE_TRY(clade__buffer_new(s->device, c * sizeof(float), "CLBlast's C", &s->c));
-  CLADE_TRY(write(s, s->a, w->a, a));
-  return write(s, s->b, w->b, b);
+static clade_status buffers(clade_device *device, contestant *s) {
+  static const char *const names[BENCH_OPERANDS] = {"CLBlast's A", "CLBlast's B", "CLBlast's C"};
+  CLADE_TRY(clade__queue_new(device, false, &s->queue));
+  for (int i = 0; i < BENCH_OPERANDS; i++) {
+    CLADE_TRY(clade__buffer_new(device, bytes_of(s->work, i), names[i], &s->at[i]));
+    if (i != BENCH_C) CLADE_TRY(write(s, i));
+  }
+  return CLADE_OK;
 }
 
 const char *bench_clblast(const bench_job *job, const bench_gemm_work *work, bench_side *side) {
@@ -94,8 +85,7 @@ const char *bench_clblast(const bench_job *job, const bench_gemm_work *work, ben
   contestant *s = clade__new(1, sizeof *s);
   if (!s) return "there is no memory for it";
   s->work = work;
-  s->device = job->device;
-  if (buffers(s) != CLADE_OK) {
+  if (buffers(job->device, s) != CLADE_OK) {
     release(s);
     return "there is no device memory for it";
   }

@@ -10,8 +10,6 @@
 enum { MOST_ELEMENTS = 1 << 27 };
 static const double most_flops = 2e10;
 
-const char *const bench_pass_names[BENCH_PASSES] = {"fwd", "bwd-data", "bwd-weights"};
-
 static bool is_result(const bench_conv_work *w, int role) { return role == (int)bench_conv_result(w); }
 static bool is_weight(int role) { return role == BENCH_W; }
 
@@ -80,7 +78,7 @@ static clade_status numbers(bench_conv_work *w, void *raw[BENCH_ROLES]) {
   double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
   for (int i = 0; i < BENCH_ROLES; i++) {
     if (is_result(w, i)) continue;
-    size_t n = w->elements[i] * (size_t)bench_conv_count(w, i);
+    size_t n = bench_conv_numbers(w, i);
     w->data[i] = clade__new(n, sizeof(float));
     raw[i] = clade__new(n, sizeof(float));
     if (!w->data[i] || !raw[i]) return CLADE_NO_MEMORY;
@@ -94,101 +92,75 @@ static clade_status numbers(bench_conv_work *w, void *raw[BENCH_ROLES]) {
   return CLADE_OK;
 }
 
-/* nhwc: channels_last tensors. */
-static const char *pytorch(const bench_job *job, const bench_conv_work *w, bool nhwc, const char *shape,
-                           bench_side *side) {
+static const char *pytorch(const bench_job *job, const bench_conv_data *d, const char *peer, bench_side *side) {
+  const bench_conv_work *w = d->work;
   static const char *const names[BENCH_ROLES] = {"x", "w", "y"};
   bench_script script = {.results = w->elements[bench_conv_result(w)]};
   char pass[32];
-  for (int role = 0, n = 0; role < BENCH_ROLES; role++)
-    if (w->data[role]) {
-      script.files[n].name = names[role];
-      script.files[n].data = w->data[role];
-      script.files[n++].bytes = w->elements[role] * (size_t)bench_conv_count(w, role) * sizeof(float);
-    }
-  snprintf(pass, sizeof pass, "%s%s", bench_pass_names[w->pass], nhwc ? "_nhwc" : "");
-  bench_script_work(&script, "conv", "-", job->dtype, w->chain, pass, shape);
-  return bench_python(job, nhwc ? "pytorch_nhwc" : "pytorch", &script, side);
+  for (int role = 0; role < BENCH_ROLES; role++)
+    if (w->data[role])
+      bench_script_file(&script, names[role], w->data[role], bench_conv_numbers(w, role) * sizeof(float));
+  snprintf(pass, sizeof pass, "%s%s", bench_conv.passes[w->pass], strchr(peer, '_') ? "_nhwc" : "");
+  bench_script_work(&script, "conv", "-", job->dtype, w->chain, pass, d->sizes);
+  return bench_python(job, peer, &script, side);
 }
 
-/* Peers with own layouts compete with Clade's own layouts. */
-static const char *join(const bench_job *job, const bench_conv_work *w, int peer, const char *shape, bench_side *side) {
-  const bool own = peer % 2 == 0;
-  return peer < 2 ? bench_onednn_conv(job, w, !own, side) : pytorch(job, w, own, shape, side);
+/* Peers with own layouts compete with Clade's own layouts: `onednn`, and `pytorch_nhwc` with channels_last tensors. */
+static const char *join(const bench_job *job, const void *work, const char *peer, bench_side *side) {
+  const bench_conv_data *d = work;
+  const bool torch = !strncmp(peer, "pytorch", 7), own = torch == (strchr(peer, '_') != NULL);
+  const char *reason = torch ? pytorch(job, d, peer, side) : bench_onednn_conv(job, d->work, !own, side);
+  side->partner = own ? d->partner : 0;
+  return reason;
 }
 
-static clade_status compete(bench_job *job, const bench_conv_data *d, bench_conv_data *own, bench_row *row,
-                            bench_side *sides) {
-  static const char *const names[] = {"onednn", "onednn_nchw", "pytorch_nhwc", "pytorch"};
-  int n = 1;
-  CLADE_TRY(bench_conv_clade(job, d, &sides[0]));
-  CLADE_TRY(bench_conv_row(&sides[0], d->work->pass, row));
-  CLADE_TRY(bench_conv_own(job, d, &sides[0], own, &sides[1], row));
-  n += *row->own.impl != 0;
-  int partner = n - 1; /* contestant of Clade for peers with own layouts */
-  for (int i = 0; i < (int)CLADE_COUNT(names); i++) {
-    if (!bench_wants(job, names[i])) continue;
-    const char *reason = join(job, d->work, i, row->shape, &sides[n]);
-    if (reason) bench_missing(job, names[i], reason);
-    sides[n].partner = i % 2 ? 0 : partner;
-    n += !reason;
+static clade_status compete(bench_race *race, bench_conv_data *d, bench_conv_data *own) {
+  CLADE_TRY(numbers(d->work, d->raw));
+  CLADE_TRY(bench_conv_clade(race->job, d, &race->sides[race->n++]));
+  CLADE_TRY(bench_conv_row(&race->sides[0], d->work->pass, &race->row));
+  CLADE_TRY(bench_conv_own(race->job, d, &race->sides[0], own, &race->sides[1], &race->row));
+  d->partner = *race->row.own.impl != 0;
+  race->n += d->partner;
+  bench_peers(race, join, d);
+  CLADE_TRY(bench_check(race, bench_conv_check, d->work));
+  return bench_take_turns(race);
+}
+
+static clade_status measure(bench_race *race, const bench_shape *shape, int pass) {
+  bench_conv_work w;
+  bench_row *row = &race->row;
+  CLADE_TRY(bench_conv_work_of(race->job, shape, (bench_pass)pass, &w));
+  for (int i = 0; i < BENCH_ROLES; i++) {
+    size_t bytes;
+    CLADE_TRY(clade_dtype_bytes(bench_conv_type(&w, i), (int64_t)w.elements[i], &bytes));
+    row->bytes += (double)bytes;
   }
-  for (int i = 0; i < n; i++) {
-    clade_status status = bench_conv_check(job, d->work, &sides[i]);
-    if (!bench_goes_on(job, &sides[i], status)) return status;
-  }
-  return bench_race(job, n, sides, row);
-}
-
-static clade_status measure(bench_job *job, bench_conv_work *w, bench_row *row) {
-  bench_side sides[BENCH_MAX_SIDES] = {{0}};
-  bench_conv_data data = {.work = w}, own = {0};
-  clade_status status = numbers(w, data.raw);
-  if (status == CLADE_OK) status = compete(job, &data, &own, row, sides);
-  bench_sides_free(BENCH_MAX_SIDES, sides);
+  int at = snprintf(row->shape, sizeof row->shape, "n=%lld ", (long long)w.n);
+  bench_shape_text(shape, bench_conv_keys, row->shape + at, sizeof row->shape - (size_t)at);
+  row->chain = (int)w.chain;
+  row->flops = flops_of(&w);
+  bench_conv_data data = {.work = &w, .sizes = row->shape}, own = {0};
+  clade_status status = compete(race, &data, &own);
   bench_conv_own_free(&own);
   for (int i = 0; i < BENCH_ROLES; i++) {
     clade__free(data.raw[i]);
-    clade__free(w->data[i]);
+    clade__free(w.data[i]);
   }
   return status;
 }
 
-static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pass) {
+static clade_status accept(const bench_job *job, const bench_shape *shape) {
   bench_conv_work w;
-  bench_row row = {.group = "conv"};
-  size_t bytes = 0;
-  CLADE_TRY(bench_conv_work_of(job, shape, pass, &w));
-  for (int i = 0; i < BENCH_ROLES; i++) {
-    size_t of_role;
-    CLADE_TRY(clade_dtype_bytes(bench_conv_type(&w, i), (int64_t)w.elements[i], &of_role));
-    bytes += of_role;
-  }
-  snprintf(row.work, sizeof row.work, "%s", shape->name);
-  snprintf(row.pass, sizeof row.pass, "%s", bench_pass_names[pass]);
-  snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
-  int at = snprintf(row.shape, sizeof row.shape, "n=%lld ", (long long)w.n);
-  bench_shape_text(shape, bench_conv_keys, row.shape + at, sizeof row.shape - (size_t)at);
-  row.chain = (int)w.chain;
-  row.flops = flops_of(&w);
-  row.bytes = (double)bytes;
-  clade_status status = measure(job, &w, &row);
-  if (status == CLADE_OK) return bench_row_add(job, &row);
-  clade__free(row.why);
-  return clade__fail_in(status, "conv %s, %s", shape->name, bench_pass_names[pass]);
+  return bench_conv_work_of(job, shape, BENCH_FORWARD, &w);
 }
 
-clade_status bench_conv(bench_job *job) {
-  bench_shapes shapes = {0};
-  clade_status status = bench_shapes_of(job, "resnet50", bench_conv_keys, bench_conv_sets, &shapes);
-  bench_conv_work work;
-  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
-    status = bench_conv_work_of(job, &shapes.at[i], BENCH_FORWARD, &work);
-  if (status == CLADE_OK) status = bench_ready(job);
-  for (int pass = 0; pass < BENCH_PASSES; pass++)
-    for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
-      if ((!job->pass || !strcmp(job->pass, bench_pass_names[pass])) && (!pass || clade__is_float(job->dtype)))
-        status = one(job, &shapes.at[i], (bench_pass)pass); /* of bytes there is no derivative */
-  bench_shapes_free(&shapes);
-  return status;
-}
+const bench_group bench_conv = {.name = "conv",
+                                .keys = bench_conv_keys,
+                                .sets = bench_conv_sets,
+                                .quick = 1,
+                                .passes = {"fwd", "bwd-data", "bwd-weights"}, /* in the order of bench_pass */
+                                .peers = {"onednn", "onednn_nchw", "pytorch_nhwc", "pytorch"},
+                                .batch = true,
+                                .chain = true,
+                                .accept = accept,
+                                .measure = measure};

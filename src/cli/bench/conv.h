@@ -9,7 +9,6 @@ extern const bench_set bench_conv_sets[];
 enum { CONV_C, CONV_D, CONV_H, CONV_W, CONV_OUT, CONV_KERNEL, CONV_STRIDE, CONV_PAD, CONV_DILATION, CONV_GROUPS };
 
 typedef enum bench_pass { BENCH_FORWARD, BENCH_BACKWARD_DATA, BENCH_BACKWARD_WEIGHTS, BENCH_PASSES } bench_pass;
-extern const char *const bench_pass_names[BENCH_PASSES];
 
 /* The three tensors of a convolution. Each pass has two of them as operands and one as its result. */
 typedef enum bench_role { BENCH_X, BENCH_W, BENCH_Y, BENCH_ROLES } bench_role;
@@ -50,8 +49,14 @@ static inline clade_dtype bench_conv_type(const bench_conv_work *w, int role) {
 static inline int64_t bench_conv_count(const bench_conv_work *w, int role) { /* tensors of this role in a chain */
   return role == BENCH_W && bench_conv_result(w) != BENCH_W ? 1 : w->chain;
 }
+static inline size_t bench_conv_numbers(const bench_conv_work *w, int role) { /* of all tensors of a role */
+  return w->elements[role] * (size_t)bench_conv_count(w, role);
+}
 typedef struct bench_conv_data {
-  const bench_conv_work *work;
+  bench_conv_work *work;
+  const char *sizes;                /* as works.py takes them */
+  const char *prefer;               /* as clade_compile(.prefer); NULL: none */
+  int partner;                      /* index of Clade's contestant for peers with own layouts */
   clade_layout layout[BENCH_ROLES]; /* a weight that is read stays dense: the library packs it once */
   void *raw[BENCH_ROLES];
 } bench_conv_data;
@@ -69,7 +74,7 @@ clade_status bench_conv_own(const bench_job *job, const bench_conv_data *dense, 
 void bench_conv_own_free(bench_conv_data *own);
 
 /* ---- conv_check.c ---- */
-clade_status bench_conv_check(const bench_job *job, const bench_conv_work *work, bench_side *side);
+clade_status bench_conv_check(const bench_job *job, const void *work, bench_side *side); /* work: bench_conv_work */
 
 /* ---- onednn_conv.c ---- */
 /* Returns NULL, or the reason why oneDNN cannot take part. plain: dense operands and results, with reorders timed;

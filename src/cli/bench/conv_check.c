@@ -148,7 +148,8 @@ static clade_status check_one(const bench_job *job, const bench_conv_work *w, co
   return CLADE_OK;
 }
 
-clade_status bench_conv_check(const bench_job *job, const bench_conv_work *w, bench_side *side) {
+clade_status bench_conv_check(const bench_job *job, const void *work, bench_side *side) {
+  const bench_conv_work *w = work;
   size_t source = (size_t)(w->c * w->source), target = (size_t)(w->out * w->target);
   size_t weights = (size_t)(CLADE_MAX(w->c, w->out) * w->taps);
   size_t room_for = (size_t)CLADE_MAX(CLADE_MAX(w->source, w->target), w->taps);

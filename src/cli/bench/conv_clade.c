@@ -47,11 +47,14 @@ static clade_val operand(bench_clade *c, const bench_conv_data *d, int role, int
   return bench_laid(c, name, &type, data);
 }
 
-static clade_status build(const bench_conv_data *d, bench_clade *c) {
+static clade_status build(const void *work, bench_clade *c) {
+  const bench_conv_data *d = work;
   const bench_conv_work *w = d->work;
   clade_val v[BENCH_ROLES] = {{0}}, result;
   char name[24];
-  CLADE_TRY(clade_graph_new(&c->graph));
+  c->out = type_of(d, (int)bench_conv_result(w));
+  c->out_elements = w->elements[bench_conv_result(w)];
+  c->prefer = d->prefer;
   for (int i = 0; i < (int)w->chain; i++) {
     for (int role = 0; role < BENCH_ROLES; role++) {
       bool once = role == BENCH_W || is_result(w, role);
@@ -67,23 +70,12 @@ static clade_status build(const bench_conv_data *d, bench_clade *c) {
   return CLADE_OK;
 }
 
-static clade_status side_of(const bench_job *job, const bench_conv_data *d, const char *prefer, bench_side *side) {
-  bench_clade *c = clade__new(1, sizeof *c);
-  if (!c) return CLADE_NO_MEMORY;
-  c->out = type_of(d, (int)bench_conv_result(d->work));
-  c->out_elements = d->work->elements[bench_conv_result(d->work)];
-  c->prefer = prefer;
-  clade_status status = build(d, c);
-  clade_status made = bench_clade_side(job, c, side);
-  return status == CLADE_OK ? made : status;
-}
-
 clade_status bench_conv_clade(const bench_job *job, const bench_conv_data *dense, bench_side *side) {
-  return side_of(job, dense, NULL, side);
+  return bench_clade_side(job, build, dense, side);
 }
 
 clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *row) {
-  return bench_clade_row(side->state, ops[pass], row);
+  return bench_clade_row(side, ops[pass], row);
 }
 
 /* ---- preferred layouts ---- */
@@ -144,6 +136,7 @@ static void show_layouts(const way *it, char *text, size_t size) {
 
 static clade_status lay(const bench_conv_data *dense, const way *it, bench_conv_data *out) {
   *out = *dense;
+  out->prefer = it->prefer;
   memcpy(out->layout, it->layout, sizeof out->layout);
   for (int role = 0; role < BENCH_ROLES; role++)
     if (out->layout[role].block) out->raw[role] = NULL;
@@ -190,7 +183,7 @@ static clade_status try(const bench_job *job, const bench_conv_data *dense, cons
   bench_side one = {0};
   double seconds = INFINITY;
   clade_status status = lay(dense, it, &data);
-  if (status == CLADE_OK) status = side_of(job, &data, it->prefer, &one);
+  if (status == CLADE_OK) status = bench_clade_side(job, build, &data, &one);
   if (status == CLADE_OK) status = seconds_of(&one, &seconds);
   *better = status == CLADE_OK && seconds < *best;
   if (*better) {

@@ -29,8 +29,8 @@ typedef struct room {
 static double allowed(const bench_job *job, const bench_gemm_work *w) {
   double links = w->linked ? (double)w->chain : 1, sums = sqrt((double)w->k / 6) + 2;
   /* products of 8-bit integers are exact; results are compared as floats */
-  if (w->b_type == CLADE_I8) return 8 * 0x1p-24 * 0x1p14 * sqrt((double)w->k) * sqrt((double)w->n);
-  double stored = w->a_type == CLADE_F32 ? 0 : bench_unit(job->dtype);
+  if (w->type[BENCH_B] == CLADE_I8) return 8 * 0x1p-24 * 0x1p14 * sqrt((double)w->k) * sqrt((double)w->n);
+  double stored = w->type[BENCH_A] == CLADE_F32 ? 0 : bench_unit(job->dtype);
   return 8 * links * (0x1p-24 * sums + stored) * sqrt((double)w->n);
 }
 
@@ -40,12 +40,10 @@ static clade_status check_one(const bench_job *job, const bench_gemm_work *w, co
   for (int64_t j = 0; j < w->n; j++) r->x[j] = bench_sign(7, (uint64_t)j);
   apply(c, false, w->m, w->n, r->x, r->z);
   for (int64_t i = w->linked ? w->chain - 1 : call; i >= (w->linked ? 0 : call); i--) {
-    const float *b = w->b + (w->n_b > 1 ? (size_t)i * w->b_elements : 0) + batch * w->k * w->n;
-    apply(b, w->trans_b, w->k, w->n, r->x, r->y);
+    apply(bench_gemm_at(w, BENCH_B, i) + batch * w->k * w->n, w->trans[BENCH_B], w->k, w->n, r->x, r->y);
     memcpy(r->x, r->y, (size_t)w->k * sizeof *r->x);
   }
-  const float *a = w->a + (w->n_a > 1 ? (size_t)call * w->a_elements : 0) + batch * w->m * w->k;
-  apply(a, w->trans_a, w->m, w->k, r->x, r->y);
+  apply(bench_gemm_at(w, BENCH_A, call) + batch * w->m * w->k, w->trans[BENCH_A], w->m, w->k, r->x, r->y);
   for (int64_t i = 0; i < w->m; i++)
     if (!(fabs(r->z[i] - r->y[i]) <= tolerance))
       return CLADE_FAIL(
@@ -56,10 +54,11 @@ static clade_status check_one(const bench_job *job, const bench_gemm_work *w, co
   return CLADE_OK;
 }
 
-clade_status bench_gemm_check(const bench_job *job, const bench_gemm_work *w, bench_side *side) {
+clade_status bench_gemm_check(const bench_job *job, const void *work, bench_side *side) {
+  const bench_gemm_work *w = work;
   size_t longest = (size_t)CLADE_MAX(CLADE_MAX(w->m, w->n), w->k);
   room r = {clade__new(longest, sizeof *r.x), clade__new(longest, sizeof *r.y), clade__new(longest, sizeof *r.z),
-            clade__new(w->c_elements, sizeof *r.c)};
+            clade__new(w->elements[BENCH_C], sizeof *r.c)};
   clade_status status = r.x && r.y && r.z && r.c ? CLADE_OK : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = side->refresh(side->state);
   if (status == CLADE_OK) status = side->call(side->state);

@@ -50,22 +50,13 @@ void bench_model_free(bench_model_work *w) {
   clade__free(w->labels);
 }
 
-static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_model_work *w) {
-  const int64_t *v = shape->value;
-  *w = (bench_model_work){.batch = job->batch ? job->batch : v[BATCH],
-                          .channels = v[CHANNELS],
-                          .side = v[SIDE],
-                          .classes = v[CLASSES],
-                          .train = v[TRAIN],
-                          .strict = v[STRICT],
-                          .precision = job->dtype == CLADE_I8 ? CLADE_F32 : job->dtype,
-                          .quantized = job->dtype == CLADE_I8};
-  CLADE_TRY(name_of(shape, w));
-  return bench_model_data(w);
-}
-
-static clade_status build(const bench_model_work *w, bench_clade *c) {
-  CLADE_TRY(clade_graph_new(&c->graph));
+static clade_status build(const void *work, bench_clade *c) {
+  const bench_model_work *w = work;
+  c->out = (clade_type){.dtype = CLADE_F32};
+  c->out_elements = w->results;
+  c->strict = w->strict;
+  c->precision = w->precision;
+  c->quantized = w->quantized;
   clade_graph_train(c->graph, w->train);
   clade_val x =
       bench_variable(c, "bench.x", CLADE_F32, CLADE_SHAPE(w->batch, w->channels, w->side, w->side), w->x, BENCH_FRESH);
@@ -82,16 +73,7 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
 }
 
 clade_status bench_model_side(const bench_job *job, const bench_model_work *w, bench_side *side) {
-  bench_clade *c = clade__new(1, sizeof *c);
-  if (!c) return CLADE_NO_MEMORY;
-  c->out = (clade_type){.dtype = CLADE_F32};
-  c->out_elements = w->results;
-  c->strict = w->strict;
-  c->precision = w->precision;
-  c->quantized = w->quantized;
-  clade_status status = build(w, c);
-  clade_status made = bench_clade_side(job, c, side);
-  return status == CLADE_OK ? made : status;
+  return bench_clade_side(job, build, w, side);
 }
 
 /* All contestants start with the same weights, so the first call gives comparable logits or losses. A single
@@ -107,15 +89,16 @@ static double tolerance(const bench_model_work *w) {
   return w->precision == CLADE_BF16 ? 5e-2 : w->precision == CLADE_F16 ? 1e-2 : 1e-3;
 }
 
-static clade_status check(bench_job *job, const bench_model_work *w, int n, bench_side *sides) {
+static clade_status check(bench_race *race, const bench_model_work *w) {
+  bench_side *sides = race->sides;
   float *ours = clade__new(w->results, sizeof *ours), *theirs = clade__new(w->results, sizeof *theirs);
   clade_status status = ours && theirs ? CLADE_OK : CLADE_NO_MEMORY;
   double largest = 0;
-  for (int i = 0; i < n && status == CLADE_OK; i++) {
+  for (int i = 0; i < race->n && status == CLADE_OK; i++) {
     float *result = i ? theirs : ours;
     if (!sides[i].read) continue; /* times single layers and has no result */
     status = first(&sides[i], result);
-    if (!bench_goes_on(job, &sides[i], status)) break;
+    if (!bench_goes_on(race->job, &sides[i], status)) break;
     status = CLADE_OK;
     if (sides[i].lost) continue;
     for (size_t k = 0; k < w->results; k++) largest = fmax(largest, fabs((double)ours[k]));
@@ -129,18 +112,10 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
   return status;
 }
 
-static const char *const peers[] = {"pytorch", "pytorch_nhwc", "onnxruntime"};
-static const char f32_alone[] = "it is asked for f32";
-static const char other_type[] = "it has no model of this type";
 static const char f32_too[] = "clade_f32";
 
-/* PyTorch has mixed precision, ONNX Runtime a quantized model, and both f32. */
-static bool takes(const char *peer, clade_dtype dtype) {
-  return dtype == CLADE_F32 || (dtype == CLADE_I8) == !strcmp(peer, "onnxruntime");
-}
-
-static const char *join(const bench_job *job, const bench_model_work *w, const bench_clade *c, const char *peer,
-                        bench_side *side) {
+static const char *python(const bench_job *job, const bench_model_work *w, const char *peer, bench_side *side) {
+  const bench_clade *c = w->ours->state;
   const size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
   bench_script script = {
       .file = "model.py",
@@ -148,11 +123,7 @@ static const char *join(const bench_job *job, const bench_model_work *w, const b
       .files = {{"x", w->x, pixels * sizeof *w->x}, {"labels", w->labels, (size_t)w->batch * sizeof *w->labels}},
       .vars = c->vars,
       .results = w->results};
-  if (c->layers) {
-    script.files[2].name = "layers";
-    script.files[2].data = c->layers;
-    script.files[2].bytes = strlen(c->layers);
-  }
+  if (c->layers) bench_script_file(&script, "layers", c->layers, strlen(c->layers));
   bench_script_say(&script, "%s", w->model);
   bench_script_say(&script, "%s%s", w->train ? "train" : "infer", strstr(peer, "_nhwc") ? "_nhwc" : "");
   const int64_t numbers[] = {w->batch, w->channels, w->side, w->classes};
@@ -161,62 +132,70 @@ static const char *join(const bench_job *job, const bench_model_work *w, const b
   return bench_python(job, peer, &script, side);
 }
 
-static clade_status compete(bench_job *job, const bench_model_work *w, bench_row *row, bench_side *sides, int *n) {
-  *n = 1;
-  CLADE_TRY(bench_model_side(job, w, &sides[0]));
-  bench_clade *c = sides[0].state;
-  CLADE_TRY(bench_clade_row(c, "conv2d", row));
+static const char *join(const bench_job *job, const void *work, const char *peer, bench_side *side) {
+  const bench_model_work *w = work;
+  const bool onnx = !strcmp(peer, "onnxruntime");
+  if (!strcmp(peer, f32_too) || (onnx && w->train)) return "";
+  if (!strcmp(peer, "onednn"))
+    return job->dtype == CLADE_F32 ? bench_onednn_model(job, w, ((const bench_clade *)w->ours->state)->graph, side)
+                                   : "it is asked for f32";
+  /* PyTorch has mixed precision, ONNX Runtime a quantized model, and both f32. */
+  if (job->dtype != CLADE_F32 && (job->dtype == CLADE_I8) != onnx) return "it has no model of this type";
+  return python(job, w, peer, side);
+}
+
+static clade_status compete(bench_race *race, bench_model_work *w) {
+  const bench_job *job = race->job;
+  w->ours = &race->sides[race->n++];
+  CLADE_TRY(bench_model_data(w));
+  CLADE_TRY(bench_model_side(job, w, &race->sides[0]));
+  CLADE_TRY(bench_clade_row(w->ours, "conv2d", &race->row));
   if (bench_wants(job, f32_too) && job->dtype != CLADE_F32 && job->dtype != CLADE_F16) { /* its own networks in f32 */
     bench_model_work wide = *w;
     wide.precision = CLADE_F32;
     wide.quantized = false;
-    CLADE_TRY(bench_model_side(job, &wide, &sides[*n]));
-    sides[(*n)++].name = f32_too;
+    CLADE_TRY(bench_model_side(job, &wide, &race->sides[race->n]));
+    race->sides[race->n++].name = f32_too;
   }
-  for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
-    if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
-    const char *reason = takes(peers[i], job->dtype) ? join(job, w, c, peers[i], &sides[*n]) : other_type;
-    if (reason) bench_missing(job, peers[i], reason);
-    *n += !reason;
-  }
-  if (bench_wants(job, "onednn")) {
-    const char *reason = job->dtype == CLADE_F32 ? bench_onednn_model(job, w, c->graph, &sides[*n]) : f32_alone;
-    if (reason) bench_missing(job, "onednn", reason);
-    *n += !reason;
-  }
-  CLADE_TRY(check(job, w, *n, sides));
-  return bench_race(job, *n, sides, row);
+  bench_peers(race, join, w);
+  CLADE_TRY(check(race, w));
+  return bench_take_turns(race);
 }
 
-static clade_status one(bench_job *job, const bench_shape *shape) {
-  bench_model_work w;
-  bench_side sides[BENCH_MAX_SIDES] = {{0}};
-  bench_row row = {.group = "model", .chain = 1};
-  int n = 0;
-  bool train = shape->value[TRAIN];
-  if (job->pass && train != !strcmp(job->pass, "train")) return CLADE_OK;
-  if (train && job->dtype == CLADE_I8) return CLADE_OK; /* quantized networks are for inference */
-  clade_status status = work_of(job, shape, &w);
-  snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
-  snprintf(row.work, sizeof row.work, "%s", shape->name);
-  snprintf(row.pass, sizeof row.pass, "%s", train ? "train" : "infer");
-  bench_shape_text(shape, keys, row.shape, sizeof row.shape);
-  row.items = (double)w.batch;
-  if (status == CLADE_OK) status = compete(job, &w, &row, sides, &n);
-  bench_sides_free(n, sides);
+static clade_status accept(const bench_job *job, const bench_shape *shape) {
+  (void)job;
+  return name_of(shape, &(bench_model_work){0});
+}
+
+static clade_status measure(bench_race *race, const bench_shape *shape, int pass) {
+  const bench_job *job = race->job;
+  const int64_t *v = shape->value;
+  bench_model_work w = {.batch = job->batch ? job->batch : v[BATCH],
+                        .channels = v[CHANNELS],
+                        .side = v[SIDE],
+                        .classes = v[CLASSES],
+                        .train = v[TRAIN],
+                        .strict = v[STRICT],
+                        .precision = job->dtype == CLADE_I8 ? CLADE_F32 : job->dtype,
+                        .quantized = job->dtype == CLADE_I8};
+  (void)pass;
+  race->row.items = (double)w.batch;
+  clade_status status = name_of(shape, &w);
+  if (status == CLADE_OK) status = compete(race, &w);
   bench_model_free(&w);
-  if (status == CLADE_OK) return bench_row_add(job, &row);
-  clade__free(row.why);
-  return clade__fail_in(status, "model %s", shape->name);
-}
-
-clade_status bench_models(bench_job *job) {
-  bench_shapes shapes = {0};
-  clade_status status = bench_shapes_of(job, "networks", keys, sets, &shapes);
-  bench_model_work work;
-  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = name_of(&shapes.at[i], &work);
-  if (status == CLADE_OK) status = bench_ready(job);
-  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = one(job, &shapes.at[i]);
-  bench_shapes_free(&shapes);
   return status;
 }
+
+enum { TRAINS, INFERS };
+static int pass_of(const bench_shape *shape) { return shape->value[TRAIN] ? TRAINS : INFERS; }
+
+const bench_group bench_models = {.name = "model",
+                                  .keys = keys,
+                                  .sets = sets,
+                                  .quick = 1,
+                                  .passes = {[TRAINS] = "train", [INFERS] = "infer"},
+                                  .peers = {"clade_f32", "pytorch", "pytorch_nhwc", "onnxruntime", "onednn"},
+                                  .batch = true,
+                                  .pass_of = pass_of,
+                                  .accept = accept,
+                                  .measure = measure};

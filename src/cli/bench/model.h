@@ -13,6 +13,7 @@ typedef struct bench_model_work {
   clade_comm *comm;      /* borrowed; gradients are summed over its ranks; NULL: one process */
   clade_dtype compress;  /* with `comm`: as clade_minimize(.compress, .low_rank) */
   int low_rank;
+  const bench_side *ours; /* Clade, whose weights the peers get */
   float *x;
   int32_t *labels;
   size_t results; /* number of logits, or 1 for the loss */

@@ -126,19 +126,28 @@ const char *bench_dnn_load_version(void); /* fills bench_dnn; returns NULL, or t
 /* ---- onednn.c ---- */
 const char *bench_dnn_load(const bench_job *job);       /* returns NULL, or the reason of the failure */
 void bench_dnn_tell(dnn_object desc, bench_side *side); /* fills in kernel, instruction set and threads */
-/* Returns the faster of two contestants and releases the other. A contestant may be NULL. */
-void *bench_dnn_faster(void *first, void *second, clade_status (*call)(void *), void (*release)(void *));
 
-/* A tensor in a plain layout and in the layout that a primitive wants. */
-typedef struct dnn_tensor {
-  dnn_object plain, own, in, out; /* own: may be `plain`; in, out: reorders, or NULL */
-  float *data;
+/* A primitive of three tensors that is executed for each call of a chain. */
+typedef struct dnn_role {
+  int arg, query; /* numbers of the tensor as an argument and in queries */
+  dnn_md plain;   /* as the numbers lie in `data`, in f32 */
+  int64_t count;  /* one tensor, or one for each call */
   size_t elements;
-  const float *from; /* NULL: a result */
-} dnn_tensor;
-/* Copies `from`. false: oneDNN failed or memory is exhausted. */
-bool bench_dnn_tensor(dnn_tensor *t, const dnn_md *plain, dnn_own own, size_t elements, const float *from);
-bool bench_dnn_move(dnn_object reorder, dnn_object from, dnn_object to); /* waits; a NULL reorder does nothing */
-void bench_dnn_tensor_free(dnn_tensor *t);
+  const float *data; /* NULL: the result */
+  bool kept;         /* a weight, which is reordered once */
+} dnn_role;
+typedef struct dnn_chain {
+  const char *what; /* in messages: product, convolution */
+  int64_t calls;
+  bool linked;   /* the result of a call is the first tensor of the next call */
+  bool reorders; /* reorders from and to `plain` are part of a call */
+  dnn_role role[DNN_TENSORS];
+} dnn_chain;
+/* A contestant, which owns `desc` from then on. NULL: oneDNN refuses, or memory is exhausted. */
+struct dnn_contestant *bench_dnn_new(const dnn_chain *chain, dnn_object desc);
+/* Fills `side` with the faster of two contestants, which may be NULL, and releases the other. Returns NULL, or the
+ * reason why there is none. */
+const char *bench_dnn_side(const char *name, const char *what, struct dnn_contestant *first,
+                           struct dnn_contestant *second, bench_side *side);
 
 #endif

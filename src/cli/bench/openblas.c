@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/bench/bench.h"
+#include "cli/bench/gemm.h"
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 static struct {
@@ -28,8 +28,10 @@ static const char *load(void) {
 
 typedef struct contestant {
   const bench_gemm_work *work;
-  float *a, *b, *c; /* c: a result for each call */
+  float *at[BENCH_OPERANDS]; /* of C, a result for each call */
 } contestant;
+
+static size_t elements(const bench_gemm_work *w, int role) { return (size_t)w->count[role] * w->elements[role]; }
 
 static float *copy_of(const float *from, size_t elements) {
   void *to = NULL;
@@ -45,50 +47,45 @@ static float *copy_of(const float *from, size_t elements) {
 static clade_status refresh(void *state) {
   contestant *s = state;
   const bench_gemm_work *w = s->work;
-  if (!w->frozen_a) memcpy(s->a, w->a, (size_t)w->n_a * w->a_elements * sizeof *s->a);
-  if (!w->frozen_b) memcpy(s->b, w->b, (size_t)w->n_b * w->b_elements * sizeof *s->b);
+  for (int i = BENCH_A; i <= BENCH_B; i++)
+    if (!w->frozen[i]) memcpy(s->at[i], w->data[i], elements(w, i) * sizeof(float));
   return CLADE_OK;
 }
 
 /* A product with a vector uses sgemv, the faster routine. */
 static void multiply(const bench_gemm_work *w, const float *a, const float *b, float *c) {
-  int m = (int)w->m, n = (int)w->n, k = (int)w->k;
-  if (w->m == 1)
-    blas.sgemv(ROW_MAJOR, w->trans_b ? NO_TRANS : TRANS, w->trans_b ? n : k, w->trans_b ? k : n, 1, b,
-               w->trans_b ? k : n, a, 1, 0, c, 1);
-  else if (w->n == 1)
-    blas.sgemv(ROW_MAJOR, w->trans_a ? TRANS : NO_TRANS, w->trans_a ? k : m, w->trans_a ? m : k, 1, a,
-               w->trans_a ? m : k, b, 1, 0, c, 1);
+  const int m = (int)w->m, n = (int)w->n, k = (int)w->k;
+  const bool trans_a = w->trans[BENCH_A], trans_b = w->trans[BENCH_B];
+  const int lda = trans_a ? m : k, ldb = trans_b ? k : n;
+  if (m == 1)
+    blas.sgemv(ROW_MAJOR, trans_b ? NO_TRANS : TRANS, trans_b ? n : k, ldb, 1, b, ldb, a, 1, 0, c, 1);
+  else if (n == 1)
+    blas.sgemv(ROW_MAJOR, trans_a ? TRANS : NO_TRANS, trans_a ? k : m, lda, 1, a, lda, b, 1, 0, c, 1);
   else
-    blas.sgemm(ROW_MAJOR, w->trans_a ? TRANS : NO_TRANS, w->trans_b ? TRANS : NO_TRANS, m, n, k, 1, a,
-               w->trans_a ? m : k, b, w->trans_b ? k : n, 0, c, n);
+    blas.sgemm(ROW_MAJOR, trans_a ? TRANS : NO_TRANS, trans_b ? TRANS : NO_TRANS, m, n, k, 1, a, lda, b, ldb, 0, c, n);
 }
 
 static clade_status call(void *state) {
   contestant *s = state;
   const bench_gemm_work *w = s->work;
-  for (int64_t i = 0; i < w->chain; i++) {
-    const float *a =
-        w->linked && i ? s->c + (size_t)(i - 1) * w->c_elements : s->a + (w->n_a > 1 ? (size_t)i * w->a_elements : 0);
-    const float *b = s->b + (w->n_b > 1 ? (size_t)i * w->b_elements : 0);
-    float *c = s->c + (size_t)i * w->c_elements;
-    for (int64_t j = 0; j < w->batch; j++) multiply(w, a + j * w->m * w->k, b + j * w->k * w->n, c + j * w->m * w->n);
-  }
+  for (int64_t i = 0; i < w->chain; i++)
+    for (int64_t j = 0; j < w->batch; j++) {
+      const bench_gemm_place at = bench_gemm_place_of(w, i, j);
+      multiply(w, s->at[at.linked ? BENCH_C : BENCH_A] + at.a, s->at[BENCH_B] + at.b, s->at[BENCH_C] + at.c);
+    }
   return CLADE_OK;
 }
 
 static clade_status read_result(void *state, int index, float *result) {
   const contestant *s = state;
-  size_t at = s->work->linked ? (size_t)s->work->chain - 1 : (size_t)index;
-  memcpy(result, s->c + at * s->work->c_elements, s->work->c_elements * sizeof *result);
+  const size_t n = s->work->elements[BENCH_C];
+  memcpy(result, s->at[BENCH_C] + (size_t)bench_gemm_call(s->work, index) * n, n * sizeof *result);
   return CLADE_OK;
 }
 
 static void release(void *state) {
   contestant *s = state;
-  free(s->a);
-  free(s->b);
-  free(s->c);
+  for (int i = 0; i < BENCH_OPERANDS; i++) free(s->at[i]);
   clade__free(s);
 }
 
@@ -102,13 +99,11 @@ const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, be
   *side = (bench_side){
       .name = "openblas", .state = s, .refresh = refresh, .call = call, .read = read_result, .free = release};
   s->work = work;
-  s->a = copy_of(work->a, (size_t)work->n_a * work->a_elements);
-  s->b = copy_of(work->b, (size_t)work->n_b * work->b_elements);
-  s->c = copy_of(NULL, (size_t)work->chain * work->c_elements);
-  if (!s->a || !s->b || !s->c) {
-    release(s);
-    return "there is no memory for it";
-  }
+  for (int i = 0; i < BENCH_OPERANDS; i++)
+    if (!(s->at[i] = copy_of(work->data[i], elements(work, i)))) {
+      release(s);
+      return "there is no memory for it";
+    }
   blas.set_threads(bench_threads(job));
   side->threads = blas.threads();
   snprintf(side->kernel, sizeof side->kernel, "%s", work->m == 1 || work->n == 1 ? "sgemv" : "sgemm");

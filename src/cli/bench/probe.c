@@ -187,20 +187,17 @@ typedef struct probe {
   double seconds[SAMPLES];
 } probe;
 
-static clade_status probe_side(const bench_job *job, const probe *p, bench_side *side) {
-  bench_clade *c = clade__new(1, sizeof *c);
-  if (!c) return CLADE_NO_MEMORY;
+static clade_status build(const void *work, bench_clade *c) {
+  const probe *p = work;
   c->out = (clade_type){.dtype = CLADE_F32};
   c->out_elements = p->elements;
-  clade_status status = clade_graph_new(&c->graph);
   clade_val x = bench_variable(c, "x", CLADE_F32, CLADE_SHAPE((int64_t)p->elements), p->x, BENCH_OPERAND);
   clade_output(c->graph, "y0", clade_node_add(c->graph, p->op, NULL, p->attrs, 1, &x, NULL));
-  clade_status made = bench_clade_side(job, c, side);
-  return status == CLADE_OK ? made : status;
+  return CLADE_OK;
 }
 
 static clade_status sample(const bench_job *job, probe *p, bench_side *side) {
-  CLADE_TRY(probe_side(job, p, side));
+  CLADE_TRY(bench_clade_side(job, build, p, side));
   for (int i = -1; i < SAMPLES; i++) {
     double start = clade__now();
     CLADE_TRY(side->call(side->state));
@@ -297,7 +294,8 @@ clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t byt
   /* Random contents: pages that were never written are all mapped to one page of zeros. */
   clade_status status =
       probe_new(&p, kind == BENCH_COPY ? &copy_op : &bound_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
-  if (status == CLADE_OK) status = probe_side(job, &p, side);
+  if (status == CLADE_OK) status = bench_clade_side(job, build, &p, side);
+  side->read = NULL; /* there is nothing to check */
   side->name = bounds[kind].name;
   snprintf(side->kernel, sizeof side->kernel, "%s", kind == BENCH_COPY ? job->copy_by : bounds[kind].kernel);
   probe_free(&p);

@@ -203,6 +203,14 @@ const char *bench_python(const bench_job *job, const char *peer, const bench_scr
   return reason;
 }
 
+void bench_script_file(bench_script *script, const char *name, const void *data, size_t bytes) {
+  int i = 0;
+  while (script->files[i].name) i++;
+  script->files[i].name = name;
+  script->files[i].data = data;
+  script->files[i].bytes = bytes;
+}
+
 void bench_script_say(bench_script *script, const char *format, ...) {
   int i = 0;
   while (i < BENCH_ARGUMENTS && *script->argument[i]) i++;

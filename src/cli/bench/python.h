@@ -16,6 +16,7 @@ typedef struct bench_script {
   char argument[BENCH_ARGUMENTS][56]; /* after the arguments of contestant.py; empty: end */
   size_t results;                     /* number of floats of a result */
 } bench_script;
+void bench_script_file(bench_script *script, const char *name, const void *data, size_t bytes);
 void bench_script_say(bench_script *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the script to works.py, with a work as shapes.c describes it. */
 void bench_script_work(bench_script *script, const char *group, const char *work, clade_dtype dtype, int64_t chain,

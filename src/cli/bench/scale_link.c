@@ -21,21 +21,22 @@ clade_status scale_add_rate(double *bytes_per_second) {
 }
 
 /* ---- sums in a graph ---- */
-static clade_status sum_side(const bench_job *job, clade_comm *comm, int channel, size_t bytes, const float *data,
-                             bench_side *side) {
-  bench_clade *c = clade__new(1, sizeof *c);
-  if (!c) return CLADE_NO_MEMORY;
-  const clade_shape shape = CLADE_SHAPE((int64_t)(bytes / sizeof(float)));
+typedef struct sum_work {
+  clade_comm *comm;
+  int channel; /* 0: the sum is Clade's */
+  size_t bytes;
+  const float *data;
+} sum_work;
+
+static clade_status build(const void *work, bench_clade *c) {
+  const sum_work *w = work;
+  const clade_shape shape = CLADE_SHAPE((int64_t)(w->bytes / sizeof(float)));
   c->out = (clade_type){.dtype = CLADE_F32, .shape = shape};
-  c->out_elements = bytes / sizeof(float);
-  clade_status status = clade_graph_new(&c->graph);
-  if (status == CLADE_OK) {
-    clade_val x = bench_variable(c, "x", CLADE_F32, shape, data, BENCH_OPERAND);
-    status = clade__all_reduce(c->graph, comm, channel, CLADE_F32, 1, &x);
-    clade_output(c->graph, "y0", x);
-  }
-  clade_status made = bench_clade_side(job, c, side);
-  return status == CLADE_OK ? made : status;
+  c->out_elements = w->bytes / sizeof(float);
+  clade_val x = bench_variable(c, "x", CLADE_F32, shape, w->data, BENCH_OPERAND);
+  CLADE_TRY(clade__all_reduce(c->graph, w->comm, w->channel, CLADE_F32, 1, &x));
+  clade_output(c->graph, "y0", x);
+  return CLADE_OK;
 }
 
 static clade_status turn(clade_comm *comm, bench_side *side, int round) {
@@ -55,7 +56,7 @@ static clade_status sum_of(const bench_job *job, clade_comm *comm, int channel, 
   clade_status status = CLADE_OK;
   clade__comm_be_patient(comm, 0);
   for (int k = 0; k < n && status == CLADE_OK; k++)
-    status = sum_side(job, comm, k == CARRIER ? channel : 0, sum->bytes, data, &sides[k]);
+    status = bench_clade_side(job, build, &(sum_work){comm, k == CARRIER ? channel : 0, sum->bytes, data}, &sides[k]);
   for (int i = -n; i < n * rounds && status == CLADE_OK; i++)
     status = turn(comm, &sides[(i + n) % n], i < 0 ? -1 : i / n);
   sum->seconds = bench_stat_of(status == CLADE_OK ? rounds : 0, sides[CLADE].seconds);

@@ -50,7 +50,7 @@ static clade_status take_line(const char *source, int line, char *text, const be
   return CLADE_OK;
 }
 
-clade_status bench_shapes_parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out) {
+static clade_status parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out) {
   char line[LINE];
   for (int number = 1; *text; number++) {
     size_t length = strcspn(text, "\n");
@@ -63,7 +63,7 @@ clade_status bench_shapes_parse(const char *source, const char *text, const benc
   return CLADE_OK;
 }
 
-clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out) {
+static clade_status read_file(const char *path, const bench_key *keys, bench_shapes *out) {
   clade__bytes file;
   clade__text text = {0};
   CLADE_TRY(clade__file_read(path, LARGEST_FILE, &file));
@@ -74,18 +74,10 @@ clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_sh
     clade__text_add_bytes(&text, (const char *)file.data, file.n);
   clade__free(file.data);
   if (status == CLADE_OK && text.failed) status = CLADE_NO_MEMORY;
-  if (status == CLADE_OK) status = bench_shapes_parse(path, text.data ? text.data : "", keys, out);
+  if (status == CLADE_OK) status = parse(path, text.data ? text.data : "", keys, out);
   clade__text_free(&text);
   CLADE_TRY(status);
   return out->count ? CLADE_OK : CLADE_FAIL(INVALID, "%s holds no shape: a line is NAME key=value …", path);
-}
-
-static clade_status all_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
-                           bench_shapes *out) {
-  if (job->shapes) return bench_shapes_read(job->shapes, keys, out);
-  for (const char *name = job->set ? job->set : usual; sets->name; sets++)
-    if (!strcmp(sets->name, name)) return bench_shapes_parse(name, sets->lines, keys, out);
-  return CLADE_FAIL(NOT_FOUND, "there is no set '%s' of such works", job->set);
 }
 
 static clade_status unknown(const char *name, size_t length, const bench_shapes *shapes) {
@@ -114,9 +106,11 @@ static clade_status keep_only(const char *names, bench_shapes *out) {
   return kept ? CLADE_OK : CLADE_FAIL(INVALID, "--only names no work");
 }
 
-clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
-                             bench_shapes *out) {
-  CLADE_TRY(all_of(job, usual, keys, sets, out));
+clade_status bench_shapes_of(const bench_job *job, bench_shapes *out) {
+  const bench_set *set = job->group->sets;
+  while (!job->shapes && job->set && strcmp(set->name, job->set)) set++; /* it exists: bench_check_options */
+  CLADE_TRY(job->shapes ? read_file(job->shapes, job->group->keys, out)
+                        : parse(set->name, set->lines, job->group->keys, out));
   return job->only ? keep_only(job->only, out) : CLADE_OK;
 }
 

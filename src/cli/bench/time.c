@@ -91,13 +91,40 @@ bool bench_goes_on(bench_job *job, bench_side *side, clade_status status) {
   return status == CLADE_OK || side->lost;
 }
 
+void bench_peers(bench_race *race, bench_join *join, const void *work) {
+  bench_job *job = race->job;
+  for (const char *const *peer = job->group->peers; *peer; peer++) {
+    if (!bench_wants(job, *peer)) continue;
+    bench_side *side = &race->sides[race->n];
+    const char *reason = join(job, work, *peer, side);
+    if (reason && *reason) bench_missing(job, *peer, reason);
+    if (reason)
+      *side = (bench_side){0};
+    else
+      race->n++;
+  }
+}
+
+clade_status bench_check(bench_race *race, bench_checker *check, const void *work) {
+  for (int i = 0; i < race->n; i++) {
+    bench_side *side = &race->sides[i];
+    const clade_status status = side->read ? check(race->job, work, side) : CLADE_OK;
+    if (!bench_goes_on(race->job, side, status)) return status;
+  }
+  return CLADE_OK;
+}
+
 /* Not for models on CPUs: profiling compiles each step to a kernel of its own, while launches there cost little. */
 static bool times_kernels(const bench_job *job, const bench_row *row) {
   return job->info.device_class != CLADE_CPU || row->items <= 0;
 }
 
-clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row) {
-  int wanted = (int)job->rounds, most = CLADE_MIN(2 * wanted, BENCH_MAX_ROUNDS), rounds = 0;
+clade_status bench_take_turns(bench_race *race) {
+  bench_job *job = race->job;
+  bench_row *row = &race->row;
+  bench_side *sides = race->sides;
+  const int n = race->n, wanted = (int)job->rounds, most = CLADE_MIN(2 * wanted, BENCH_MAX_ROUNDS);
+  int rounds = 0;
   double calls = CLADE_MAX(row->chain, 1);
   for (; rounds < most && (rounds < wanted || !enough(rounds, wanted, n, sides)); rounds++)
     for (int i = 0; i < n; i++) {
@@ -108,13 +135,11 @@ clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row
     }
   row->rounds = rounds;
   row->seconds = each(bench_stat_of(rounds, sides[0].seconds), calls);
-  row->n_peers = 0;
   for (int i = 1; i < n; i++)
     if (sides[i].ours)
       row->own.seconds = each(bench_stat_of(rounds, sides[i].seconds), calls);
     else if (!sides[i].lost)
       compare(rounds, &sides[sides[i].partner], &sides[i], calls, &row->peer[row->n_peers++]);
-  row->kernels = 0;
   return times_kernels(job, row) ? bench_clade_kernels(sides[0].state, row) : CLADE_OK;
 }
 
