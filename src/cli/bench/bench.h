@@ -65,7 +65,7 @@ typedef struct bench_row {
 
 typedef struct bench_watcher {
   bool known;
-  double all, idle, own; /* all, idle: clock ticks of all processors; own: CPU seconds of this process */
+  double all, idle, own; /* clock ticks: of all processors; of these idle; of this process and its children */
 } bench_watcher;
 
 struct bench_job {

@@ -1,7 +1,7 @@
 /* Libraries of others, opened at run time; neither the build nor the other commands need them. Also the number and
  * use of processors. */
 #include <stdio.h>
-#include <time.h>
+#include <sys/times.h>
 #include <unistd.h>
 
 #include "cli/bench/bench.h"
@@ -33,21 +33,22 @@ static bool ticks(double *all, double *idle) {
   return n == 8;
 }
 
-static double own_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* Clock ticks of this process and of its children that have ended, such as the processes of peers. */
+static double own_ticks(void) {
+  struct tms t;
+  if (times(&t) == (clock_t)-1) return 0;
+  return (double)(t.tms_utime + t.tms_stime + t.tms_cutime + t.tms_cstime);
 }
 
 void bench_watch(bench_watcher *w) {
   w->known = ticks(&w->all, &w->idle);
-  w->own = own_seconds();
+  w->own = own_ticks();
 }
 
 double bench_busy(const bench_watcher *w) {
-  double all, idle, own = (own_seconds() - w->own) * (double)sysconf(_SC_CLK_TCK);
+  double all, idle;
   if (!w->known || !ticks(&all, &idle) || all <= w->all) return 0;
-  return CLADE_MAX(1 - (idle - w->idle + own) / (all - w->all), 0.0);
+  return CLADE_MAX(1 - (idle - w->idle + own_ticks() - w->own) / (all - w->all), 0.0);
 }
 
 int bench_processors(char *name, size_t size) {

@@ -42,13 +42,18 @@ static void clear_room(contestant *s) {
   rmdir(s->room);
 }
 
+/* Waits for the end of a process. */
+static int status_of(pid_t pid) {
+  int status = 1;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return status;
+}
+
 static void release(void *state) {
   contestant *s = state;
-  int status;
   if (s->to) fclose(s->to); /* the process ends at the end of its input */
   if (s->from) fclose(s->from);
-  if (s->pid > 0)
-    while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR) {}
+  if (s->pid > 0) status_of(s->pid);
   if (*s->room) clear_room(s);
   clade__free(s);
 }
@@ -91,19 +96,21 @@ static bool write_file(const char *path, const void *data, size_t bytes) {
   return file && !fclose(file) && written;
 }
 
-static bool spawn(contestant *s, const char *python, char *const *argv, int to[2], int from[2]) {
+/* in, out: the process's standard streams. in < 0: they are this process's, and what it says of errors is not shown. */
+static bool spawn(char *const *argv, int in, int out, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   if (posix_spawn_file_actions_init(&actions)) return false;
-  bool ok = !posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO) &&
-            !posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO) &&
-            !posix_spawnp(&s->pid, python, &actions, NULL, argv, environ);
+  bool ok = in < 0 ? !posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+                   : !posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO) &&
+                         !posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ok = ok && !posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   return ok;
 }
 
-static bool start(contestant *s, const char *python, char *const *argv) {
+static bool start(contestant *s, char *const *argv) {
   int to[2] = {-1, -1}, from[2] = {-1, -1};
-  bool ok = !pipe2(to, O_CLOEXEC) && !pipe2(from, O_CLOEXEC) && spawn(s, python, argv, to, from);
+  bool ok = !pipe2(to, O_CLOEXEC) && !pipe2(from, O_CLOEXEC) && spawn(argv, to[0], from[1], &s->pid);
   if (to[0] >= 0) close(to[0]);
   if (from[1] >= 0) close(from[1]);
   s->to = to[1] >= 0 ? fdopen(to[1], "w") : NULL;
@@ -113,17 +120,9 @@ static bool start(contestant *s, const char *python, char *const *argv) {
 
 static bool imports(const char *python, const char *module) {
   char text[64], *argv[] = {(char *)(uintptr_t)python, (char *)(uintptr_t) "-c", text, NULL};
-  posix_spawn_file_actions_t actions;
   pid_t pid;
-  int status = 1;
   snprintf(text, sizeof text, "import numpy, %s", module);
-  if (posix_spawn_file_actions_init(&actions)) return false;
-  bool ok = !posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) &&
-            !posix_spawnp(&pid, python, &actions, NULL, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (!ok) return false;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  return WIFEXITED(status) && !WEXITSTATUS(status);
+  return spawn(argv, -1, -1, &pid) && !status_of(pid);
 }
 
 /* Python that can import the peer's module: CLADE_BENCH_PYTHON, then Debian's, which sees Debian's packages. The
@@ -156,22 +155,21 @@ static const char *prepare(contestant *s, const bench_script *script) {
   return write_files(s, script) ? NULL : "its files cannot be written: set TMPDIR";
 }
 
-static char *device_class(const bench_job *job) {
-  static char names[][6] = {"cpu", "gpu", "accel"};
-  return names[job->info.device_class == CLADE_CPU ? 0 : job->info.device_class == CLADE_GPU ? 1 : 2];
-}
-
 static const char *begin(contestant *s, const bench_job *job, const bench_script *script, const char *python,
                          bench_side *side) {
   static char reason[200];
   char threads[24], path[sizeof s->path], line[240],
-      *argv[7 + BENCH_ARGUMENTS + 1] = {(char *)(uintptr_t)python,  (char *)(uintptr_t) "-B", path,
-                                        (char *)(uintptr_t)s->name, device_class(job),        threads};
+      *argv[7 + BENCH_ARGUMENTS] = {(char *)(uintptr_t)python,
+                                    (char *)(uintptr_t) "-B",
+                                    path,
+                                    (char *)(uintptr_t)s->name,
+                                    (char *)(uintptr_t)clade_device_class_name(job->info.device_class),
+                                    threads};
   snprintf(threads, sizeof threads, "%d", bench_threads(job));
   snprintf(path, sizeof path, "%s", in_room(s, script->file));
   for (int i = 0; i < BENCH_ARGUMENTS && *script->argument[i]; i++)
     argv[6 + i] = (char *)(uintptr_t)script->argument[i];
-  if (!start(s, python, argv)) return "its process cannot be started";
+  if (!start(s, argv)) return "its process cannot be started";
   if (!answer(s, NULL, line, sizeof line)) return "its process ended before it was ready; what it said is above";
   if (sscanf(line, "without %199[^\n]", reason) == 1) return reason;
   if (sscanf(line, "ready %d %90[^\n]", &side->threads, side->kernel) != 2) return "its first answer is not understood";

@@ -143,8 +143,9 @@ json_t *bench_machine_json(const bench_watcher *watcher) {
   char cpu[128];
   int processors = bench_processors(cpu, sizeof cpu);
   uname(&system);
-  return json_pack("{s:o, s:i, s:s, s:s, s:f}", "cpu", cli_json_text(cpu), "processors", processors, "system",
-                   system.sysname, "architecture", system.machine, "busy", bench_busy(watcher));
+  return json_pack("{s:o, s:i, s:s, s:s, s:o}", "cpu", cli_json_text(cpu), "processors", processors, "system",
+                   system.sysname, "architecture", system.machine, "busy",
+                   watcher->known ? json_real(bench_busy(watcher)) : json_null());
 }
 
 static json_t *device_json(const bench_job *job) {

@@ -3,7 +3,6 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
-#include <sys/utsname.h>
 
 #include "cli/compare/compare.h"
 #include "cli/compare/page.h"
@@ -145,21 +144,11 @@ static clade_status all(compare_job *job) {
   return CLADE_OK;
 }
 
-static json_t *machine(const compare_job *job) {
-  struct utsname system = {0};
-  char cpu[128];
-  int processors = bench_processors(cpu, sizeof cpu);
-  uname(&system);
-  return json_pack("{s:o, s:i, s:s, s:s, s:o}", "cpu", cli_json_text(cpu), "processors", processors, "system",
-                   system.sysname, "architecture", system.machine, "busy",
-                   job->watcher.known ? json_real(bench_busy(&job->watcher)) : json_null());
-}
-
 static json_t *document_of(const compare_job *job) {
   json_t *devices = json_array();
   for (int i = 0; i < job->n; i++) json_array_append_new(devices, compare_side_json(&job->side[i]));
-  return json_pack("{s:o, s:b, s:o, s:O, s:o}", "machine", machine(job), "quick", job->quick, "devices", devices,
-                   "rows", job->rows, "answers", compare_answers(job->rows));
+  return json_pack("{s:o, s:b, s:o, s:O, s:o}", "machine", bench_machine_json(&job->watcher), "quick", job->quick,
+                   "devices", devices, "rows", job->rows, "answers", compare_answers(job->rows));
 }
 
 static int write_page(const compare_job *job, const json_t *document) {
