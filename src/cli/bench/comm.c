@@ -25,67 +25,50 @@ static const cli_args description = {
 };
 
 typedef struct comm_job {
-  bench_job bench;
-  const char *model;
-  int64_t side;
+  scale_job scale; /* scale.link.latency: that of a round of a sum */
   clade_comm *comm;
   clade__comm_peer *peers;
   scale_sum sums[SCALE_SUMS];
-  scale_link link; /* latency: that of a round of a sum */
-  double latency;  /* of a message, without polling */
-  bench_model_work work;
-  scale_compute compute;
+  double latency; /* of a message, without polling */
 } comm_job;
 
-static int parse(comm_job *job, int argc, char **argv) {
+static int parse(scale_job *job, int argc, char **argv) {
   cli_args *args = &job->bench.args;
   const char *value;
-  for (int next; (next = cli_next(args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
-    case MODEL: job->model = value; break;
-    case BATCH:
-      if (!cli_number(args, "batch", value, 1, 4096, &job->bench.batch)) return CLI_USAGE;
-      break;
-    case SIDE:
-      if (!cli_number(args, "side", value, 1, 4096, &job->side)) return CLI_USAGE;
-      break;
-    case ROUNDS:
-      if (!cli_number(args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->bench.rounds)) return CLI_USAGE;
-      break;
-    default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
-    }
+  for (int next; (next = cli_next(args, argc, argv, &value)) != CLI_NEXT_END;)
+    if (next < 0 || scale_take(job, options[next].name, value)) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
   if (optind < argc) return cli_wrong(args, "unexpected argument '%s'", argv[optind]);
   if (!job->model && job->bench.batch) return cli_wrong(args, "--batch: only a --model has images");
   if (!job->model && job->side) return cli_wrong(args, "--side: only a --model has images");
-  return job->model ? scale_work_of(args, job->model, job->bench.batch, job->side, &job->work) : CLI_DONE;
+  return job->model ? scale_work_of(job) : CLI_DONE;
 }
 
 /* The slowest pair determines the link. */
 static void summarize(comm_job *job) {
-  job->link.bandwidth = INFINITY;
-  job->link.whole = CLADE__COMM_SHORT;
+  job->scale.link.bandwidth = INFINITY;
+  job->scale.link.whole = CLADE__COMM_SHORT;
   for (int i = 0; i < job->comm->size - 1; i++) {
     job->latency = fmax(job->latency, job->peers[i].latency);
-    job->link.bandwidth = fmin(job->link.bandwidth, job->peers[i].bandwidth);
+    job->scale.link.bandwidth = fmin(job->scale.link.bandwidth, job->peers[i].bandwidth);
   }
-  job->link.latency = job->sums[0].seconds.median / scale_rounds(job->comm->size);
+  job->scale.link.latency = job->sums[0].seconds.median / scale_rounds(job->comm->size);
 }
 
 static clade_status measure(comm_job *job) {
-  bench_job *bench = &job->bench;
+  bench_job *bench = &job->scale.bench;
   CLADE_TRY(bench_open(bench, job->comm));
   if (!(job->peers = clade__new((size_t)job->comm->size, sizeof *job->peers))) return CLADE_NO_MEMORY;
   CLADE_TRY(clade__comm_measure(job->comm, job->peers));
-  CLADE_TRY(scale_add_rate(&job->link.add));
+  CLADE_TRY(scale_add_rate(&job->scale.link.add));
   CLADE_TRY(scale_sums(bench, job->comm, job->sums));
   summarize(job);
-  if (!job->model) return CLADE_OK;
-  CLADE_TRY(bench_model_data(&job->work));
-  return scale_measure(bench, &job->work, job->comm, &job->compute);
+  if (!job->scale.model) return CLADE_OK;
+  CLADE_TRY(bench_model_data(&job->scale.work));
+  return scale_measure(bench, &job->scale.work, job->comm, &job->scale.compute);
 }
 
 static scale_step step_of(const comm_job *job, double wire) {
-  const scale_compute *c = &job->compute;
-  return scale_predict(&job->link, job->comm->size, wire, c->n, c->buckets, c->rest);
+  return scale_step_of(&job->scale.compute, &job->scale.link, job->comm->size, wire);
 }
 
 static double bus(const comm_job *job, size_t bytes, double seconds) {
@@ -94,17 +77,17 @@ static double bus(const comm_job *job, size_t bytes, double seconds) {
 }
 
 static void show_sums(const comm_job *job) {
-  FILE *to = job->bench.to;
+  FILE *to = job->scale.bench.to;
   fprintf(to, "%12s %12s %12s %12s %10s %8s", "sum of bytes", "median ms", "min", "max", "bus GB/s", "of link");
   if (clade__comm_sums(job->comm)) fprintf(to, "   by %s: median ms %8s", job->comm->impl.name, "of link");
   for (int i = 0; i < SCALE_SUMS; i++) {
     const scale_sum *s = &job->sums[i];
     const double rate = bus(job, s->bytes, s->seconds.median);
     fprintf(to, "\n%12zu %12.4f %12.4f %12.4f %10.4f %7.1f%%", s->bytes, s->seconds.median * 1e3, s->seconds.min * 1e3,
-            s->seconds.max * 1e3, rate * 1e-9, 100 * rate / job->link.bandwidth);
+            s->seconds.max * 1e3, rate * 1e-9, 100 * rate / job->scale.link.bandwidth);
     if (s->carrier.median > 0)
       fprintf(to, " %19.4f %7.1f%%", s->carrier.median * 1e3,
-              100 * bus(job, s->bytes, s->carrier.median) / job->link.bandwidth);
+              100 * bus(job, s->bytes, s->carrier.median) / job->scale.link.bandwidth);
   }
   fputc('\n', to);
 }
@@ -117,11 +100,11 @@ static int fastest(const scale_compute *c) {
 }
 
 static void show_model(const comm_job *job) {
-  FILE *to = job->bench.to;
-  const scale_compute *c = &job->compute;
+  FILE *to = job->scale.bench.to;
+  const scale_compute *c = &job->scale.compute;
   const scale_step step = step_of(job, 1), half = step_of(job, 0.5);
   const double together = c->together[SCALE_AS_F32];
-  scale_show_model(to, &job->work, c);
+  scale_show_model(to, &job->scale.work, c);
   fprintf(to, "\na step of %d ranks: measured %.3f ms, predicted %.3f ms, ratio %.3f\n", job->comm->size,
           together * 1e3, step.seconds * 1e3, together / step.seconds);
   fprintf(to, "sums: predicted %.3f ms, of them %.3f ms exposed (measured %.3f ms beyond the step alone)\n",
@@ -135,16 +118,16 @@ static void show_model(const comm_job *job) {
 }
 
 static void show(const comm_job *job) {
-  FILE *to = job->bench.to;
+  FILE *to = job->scale.bench.to;
   fprintf(to, "%d ranks by %s\n\n%6s %14s %14s\n", job->comm->size, job->comm->impl.name, "0 and", "latency us",
           "GB/s each way");
   for (int i = 0; i < job->comm->size - 1; i++)
     fprintf(to, "%6d %14.2f %14.3f\n", i + 1, job->peers[i].latency * 1e6, job->peers[i].bandwidth * 1e-9);
-  fprintf(to, "a round of a sum takes at least %.1f us; the host adds %.2f GB/s\n\n", job->link.latency * 1e6,
-          job->link.add * 1e-9);
+  fprintf(to, "a round of a sum takes at least %.1f us; the host adds %.2f GB/s\n\n", job->scale.link.latency * 1e6,
+          job->scale.link.add * 1e-9);
   show_sums(job);
-  if (job->model) show_model(job);
-  const double busy = bench_busy(&job->bench.watcher);
+  if (job->scale.model) show_model(job);
+  const double busy = bench_busy(&job->scale.bench.watcher);
   if (busy > 0.1) fprintf(stderr, "clade: processes other than rank 0 used %.0f %% of the processors\n", 100 * busy);
 }
 
@@ -154,8 +137,8 @@ static json_t *link_json(const comm_job *job) {
     json_array_append_new(peers, json_pack("{s:i, s:f, s:f}", "rank", i + 1, "latency_seconds", job->peers[i].latency,
                                            "bandwidth_gbs", job->peers[i].bandwidth * 1e-9));
   return json_pack("{s:f, s:f, s:f, s:f, s:o}", "latency_seconds", job->latency, "bandwidth_gbs",
-                   job->link.bandwidth * 1e-9, "round_seconds", job->link.latency, "add_gbs", job->link.add * 1e-9,
-                   "peers", peers);
+                   job->scale.link.bandwidth * 1e-9, "round_seconds", job->scale.link.latency, "add_gbs",
+                   job->scale.link.add * 1e-9, "peers", peers);
 }
 
 static json_t *sums_json(const comm_job *job) {
@@ -166,15 +149,15 @@ static json_t *sums_json(const comm_job *job) {
     json_array_append_new(sums, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "bytes", (json_int_t)s->bytes,
                                           "seconds", s->seconds.median, "seconds_min", s->seconds.min, "seconds_max",
                                           s->seconds.max, "bus_gbs", rate * 1e-9, "fraction_of_link",
-                                          rate / job->link.bandwidth, "carrier_seconds",
+                                          rate / job->scale.link.bandwidth, "carrier_seconds",
                                           s->carrier.median > 0 ? json_real(s->carrier.median) : json_null()));
   }
   return sums;
 }
 
 static json_t *step_json(const comm_job *job) {
-  if (!job->model) return json_null();
-  const scale_compute *c = &job->compute;
+  if (!job->scale.model) return json_null();
+  const scale_compute *c = &job->scale.compute;
   const scale_step step = step_of(job, 1), half = step_of(job, 0.5);
   const double together = c->together[SCALE_AS_F32];
   json_t *wires = json_array();
@@ -187,10 +170,11 @@ static json_t *step_json(const comm_job *job) {
 }
 
 static json_t *document(const comm_job *job) {
-  return json_pack("{s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "machine", bench_machine_json(&job->bench.watcher),
-                   "device", job->bench.info.id, "ranks", job->comm->size, "carrier", job->comm->impl.name, "link",
-                   link_json(job), "sums", sums_json(job), "model",
-                   job->model ? scale_model_json(&job->work, &job->compute) : json_null(), "step", step_json(job));
+  return json_pack("{s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "machine", bench_machine_json(&job->scale.bench.watcher),
+                   "device", job->scale.bench.info.id, "ranks", job->comm->size, "carrier", job->comm->impl.name,
+                   "link", link_json(job), "sums", sums_json(job), "model",
+                   job->scale.model ? scale_model_json(&job->scale.work, &job->scale.compute) : json_null(), "step",
+                   step_json(job));
 }
 
 /* Returns the exit status; rank 0 prints for all ranks. */
@@ -198,26 +182,25 @@ static int finish(const comm_job *job, clade_status status) {
   if (status != CLADE_OK) return cli_ranks_failed(job->comm, status);
   if (job->comm->rank) return CLI_DONE;
   show(job);
-  return job->bench.args.json ? cli_json_end(document(job)) : CLI_DONE;
+  return job->scale.bench.args.json ? cli_json_end(document(job)) : CLI_DONE;
 }
 
 int bench_comm(int argc, char **argv) {
-  comm_job job = {.bench = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout}};
-  int result = parse(&job, argc, argv);
+  comm_job job = {.scale.bench = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout}};
+  int result = parse(&job.scale, argc, argv);
   if (result) return result < 0 ? CLI_DONE : result;
   clade_status status = cli_ranks_open(&job.comm);
   if (status != CLADE_OK) return cli_failed_status(status);
   if (!job.comm)
-    return cli_wrong(&job.bench.args, "there is one process; `mpirun -np 2 %s bench comm` starts two", cli_program);
-  if (job.bench.args.json) job.bench.to = stderr;
-  if (job.bench.args.json && !job.comm->rank && !cli_json_begin())
+    return cli_wrong(&job.scale.bench.args, "there is one process; `mpirun -np 2 %s bench comm` starts two",
+                     cli_program);
+  if (job.scale.bench.args.json) job.scale.bench.to = stderr;
+  if (job.scale.bench.args.json && !job.comm->rank && !cli_json_begin())
     result = CLI_FAILED;
   else
     result = finish(&job, measure(&job));
-  bench_model_free(&job.work);
-  clade__free(job.compute.buckets);
   clade__free(job.peers);
-  clade_device_release(job.bench.device);
+  scale_close(&job.scale);
   clade_comm_release(job.comm);
   return result;
 }

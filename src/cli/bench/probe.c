@@ -77,6 +77,13 @@ static clade_status same(clade_node *n) {
 }
 static bool on_cpu(const clade_device_info *device) { return device->device_class == CLADE_CPU; }
 
+/* An op of one operand and one result; WHAT_attrs, WHAT_table and WHAT_impls are its attributes and implementation. */
+#define PROBE(called, what, rule, text)                                                                             \
+  {                                                                                                                 \
+    .size = sizeof(clade_op), .name = called, .min_in = 1, .max_in = 1, .n_out = 1,                                 \
+    .attr_bytes = sizeof(what##_attrs), .attrs = what##_table, .infer = rule, .impls = what##_impls, .source = text \
+  }
+
 /* ---- multiply-adds ---- */
 typedef struct rounds_attrs {
   int32_t rounds;
@@ -103,17 +110,8 @@ static clade_status emit_fma(clade_emit *e, const clade_query *q) {
                    (size_t[]){on_cpu(q->device) ? 1 : GROUP});
   return CLADE_OK;
 }
-static const clade_impl *const fma_impls[] = {CLADE_IMPL(.name = "ref", .emit = emit_fma), NULL};
-static const clade_op fma_op = {.size = sizeof(clade_op),
-                                .name = "bench.fma",
-                                .min_in = 1,
-                                .max_in = 1,
-                                .n_out = 1,
-                                .attr_bytes = sizeof(rounds_attrs),
-                                .attrs = rounds_table,
-                                .infer = same,
-                                .impls = fma_impls,
-                                .source = clade__measure_source};
+static const clade_impl *const rounds_impls[] = {CLADE_IMPL(.name = "ref", .emit = emit_fma), NULL};
+static const clade_op fma_op = PROBE("bench.fma", rounds, same, clade__measure_source);
 
 /* ---- copies ---- */
 typedef struct copy_attrs {
@@ -156,27 +154,9 @@ static clade_status emit_copy(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 static const clade_impl *const copy_impls[] = {CLADE_IMPL(.name = "ref", .emit = emit_copy), NULL};
-static const clade_op copy_op = {.size = sizeof(clade_op),
-                                 .name = "bench.copy",
-                                 .min_in = 1,
-                                 .max_in = 1,
-                                 .n_out = 1,
-                                 .attr_bytes = sizeof(copy_attrs),
-                                 .attrs = copy_table,
-                                 .infer = infer_copy,
-                                 .impls = copy_impls,
-                                 .source = clade__measure_source};
+static const clade_op copy_op = PROBE("bench.copy", copy, infer_copy, clade__measure_source);
 /* Reads, spreads, and copies of rows at random places. */
-static const clade_op bound_op = {.size = sizeof(clade_op),
-                                  .name = "bench.bound",
-                                  .min_in = 1,
-                                  .max_in = 1,
-                                  .n_out = 1,
-                                  .attr_bytes = sizeof(copy_attrs),
-                                  .attrs = copy_table,
-                                  .infer = infer_copy,
-                                  .impls = copy_impls,
-                                  .source = bounds_source};
+static const clade_op bound_op = PROBE("bench.bound", copy, infer_copy, bounds_source);
 
 /* ---- a probe: a graph of one node from x to y0, called a few times ---- */
 typedef struct probe {

@@ -19,8 +19,21 @@ typedef struct scale_compute {
   int n;
   scale_bucket *buckets; /* clade__free */
 } scale_compute;
-/* Fills in a work by --model, --batch and --side. CLI_DONE, or CLI_USAGE with the error printed. */
-int scale_work_of(const cli_args *args, const char *model, int64_t batch, int64_t side, bench_model_work *work);
+/* What both commands have. */
+typedef struct scale_job {
+  bench_job bench;
+  const char *model;
+  int64_t side;
+  scale_link link;
+  bench_model_work work;
+  scale_compute compute;
+} scale_job;
+/* Takes --model, --batch, --side or --rounds, by the option's name. CLI_DONE, or CLI_USAGE with the error printed. */
+int scale_take(scale_job *job, const char *option, const char *value);
+int scale_work_of(scale_job *job); /* fills in the work by these options; the same */
+void scale_close(scale_job *job);
+/* Predicts the step over a link. */
+scale_step scale_step_of(const scale_compute *c, const scale_link *link, int ranks, double wire);
 /* Medians over job->rounds. With a communicator all ranks measure at the same time. */
 clade_status scale_measure(const bench_job *job, const bench_model_work *work, clade_comm *comm, scale_compute *out);
 

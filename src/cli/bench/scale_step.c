@@ -9,21 +9,45 @@
 #include "models/models.h"
 
 /* ---- the model ---- */
-int scale_work_of(const cli_args *args, const char *model, int64_t batch, int64_t side, bench_model_work *work) {
+int scale_take(scale_job *job, const char *option, const char *value) {
+  const cli_args *args = &job->bench.args;
+  if (!strcmp(option, "model")) {
+    job->model = value;
+    return CLI_DONE;
+  }
+  const bool batch = !strcmp(option, "batch"), side = !strcmp(option, "side");
+  int64_t *number = batch ? &job->bench.batch : side ? &job->side : &job->bench.rounds;
+  return cli_number(args, option, value, 1, batch || side ? 4096 : BENCH_MAX_ROUNDS / 2, number) ? CLI_DONE : CLI_USAGE;
+}
+
+int scale_work_of(scale_job *job) {
+  const cli_args *args = &job->bench.args;
+  const char *model = job->model;
+  const int64_t batch = job->bench.batch, side = job->side;
   if (!model_by_name(model)) return cli_wrong(args, "--model %s: expected " MODEL_NAMES, model);
   const bool digits = !strcmp(model, "mlp") || !strcmp(model, "lenet5");
   if (digits && side && side != 28) return cli_wrong(args, "--side: images of %s have 28 x 28", model);
-  *work = (bench_model_work){.batch = batch    ? batch
-                                      : digits ? 128
-                                               : 8,
-                             .channels = digits ? 1 : 3,
-                             .side = side     ? side
-                                     : digits ? 28
-                                              : 224,
-                             .classes = digits ? 10 : 1000,
-                             .train = true};
-  snprintf(work->model, sizeof work->model, "%s", model);
+  job->work = (bench_model_work){.batch = batch    ? batch
+                                          : digits ? 128
+                                                   : 8,
+                                 .channels = digits ? 1 : 3,
+                                 .side = side     ? side
+                                         : digits ? 28
+                                                  : 224,
+                                 .classes = digits ? 10 : 1000,
+                                 .train = true};
+  snprintf(job->work.model, sizeof job->work.model, "%s", model);
   return CLI_DONE;
+}
+
+void scale_close(scale_job *job) {
+  bench_model_free(&job->work);
+  clade__free(job->compute.buckets);
+  clade_device_release(job->bench.device);
+}
+
+scale_step scale_step_of(const scale_compute *c, const scale_link *link, int ranks, double wire) {
+  return scale_predict(link, ranks, wire, c->n, c->buckets, c->rest);
 }
 
 /* ---- the stand-in ---- */
