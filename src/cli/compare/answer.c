@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/compare/compare.h"
+#include "cli/compare/page.h"
 
 const char *const compare_questions[] = {"latency at batch 1", "throughput", "energy per image", NULL};
 enum { LATENCY, THROUGHPUT, ENERGY };
@@ -20,34 +21,28 @@ typedef struct field {
   bool functional, parts;
 } field;
 
-static const char *text(const json_t *row, const char *key) { return json_string_value(json_object_get(row, key)); }
-static double number(const json_t *row, const char *key) {
-  const json_t *value = json_object_get(row, key);
-  return json_is_number(value) ? json_number_value(value) : NAN;
-}
-static bool same(const char *a, const char *b) { return a && b && !strcmp(a, b); }
-
 /* A row's cost for each image: seconds or joules. */
 static bool candidate_of(const json_t *row, int question, candidate *out) {
-  double batch = number(row, "batch");
-  *out = (candidate){.device = text(row, "device"), .evidence = text(row, "evidence")};
-  out->cost = number(row, "p50") / batch;
-  out->least = number(row, "p50_least") / batch;
-  out->most = number(row, "p50_most") / batch;
-  if (question == ENERGY) out->cost = out->least = out->most = number(row, "joules") / batch;
+  double batch = page_number(row, "batch");
+  *out = (candidate){.device = page_string(row, "device"), .evidence = page_string(row, "evidence")};
+  out->cost = page_number(row, "p50") / batch;
+  out->least = page_number(row, "p50_least") / batch;
+  out->most = page_number(row, "p50_most") / batch;
+  if (question == ENERGY) out->cost = out->least = out->most = page_number(row, "joules") / batch;
   return out->cost > 0 && out->least > 0;
 }
 
 /* Whether a row answers the same question as the row `about`. */
 static bool belongs(const json_t *row, const json_t *about, int question) {
-  if (!same(text(row, "dtype"), text(about, "dtype"))) return false;
-  if (question == LATENCY) return same(text(row, "work"), text(about, "work"));
-  return same(text(row, "group"), text(about, "group")) && same(text(row, "model"), text(about, "model"));
+  if (!page_same(page_string(row, "dtype"), page_string(about, "dtype"))) return false;
+  if (question == LATENCY) return page_same(page_string(row, "work"), page_string(about, "work"));
+  return page_same(page_string(row, "group"), page_string(about, "group")) &&
+         page_same(page_string(row, "model"), page_string(about, "model"));
 }
 
 static void enter(field *f, const candidate *c) {
   int i = 0;
-  while (i < f->n && !same(f->at[i].device, c->device)) i++;
+  while (i < f->n && !page_same(f->at[i].device, c->device)) i++;
   if (i == CLI_MAX_DEVICES || (i < f->n && f->at[i].cost <= c->cost)) return;
   f->at[i] = *c;
   if (i == f->n) f->n++;
@@ -60,9 +55,9 @@ static void gather(const json_t *rows, const json_t *about, int question, field 
   *f = (field){0};
   json_array_foreach(rows, i, row) {
     if (!belongs(row, about, question) || !candidate_of(row, question, &c)) continue;
-    if (same(c.evidence, compare_evidence_names[COMPARE_FUNCTIONAL]))
+    if (page_same(c.evidence, compare_evidence_names[COMPARE_FUNCTIONAL]))
       f->functional = true;
-    else if (same(c.evidence, compare_evidence_names[COMPARE_SIMULATED]) && text(row, "fallback"))
+    else if (page_same(c.evidence, compare_evidence_names[COMPARE_SIMULATED]) && page_string(row, "fallback"))
       f->parts = true;
     else
       enter(f, &c);
@@ -108,7 +103,7 @@ static json_t *decide(int question, const char *work, field *f) {
   rank(f);
   double ratio = b->cost / a->cost, least = b->least / a->most, most = b->most / a->least;
   const char *sure = certainty(least);
-  bool plain = same(a->evidence, measured) && same(b->evidence, measured), all = !f->functional && !f->parts;
+  bool plain = page_same(a->evidence, measured) && page_same(b->evidence, measured), all = !f->functional && !f->parts;
   const char *tags[] = {plain ? "" : a->evidence, plain ? "" : b->evidence}, *open = plain ? "" : " [",
              *close = plain ? "" : "]";
   snprintf(sentence, sizeof sentence,
@@ -126,7 +121,8 @@ static json_t *decide(int question, const char *work, field *f) {
 static bool asked(const json_t *rows, size_t at, int question) {
   const json_t *row = json_array_get(rows, at);
   if (json_is_null(json_object_get(row, "model"))) return false;
-  if (question == LATENCY && (number(row, "batch") > 1 || !same(text(row, "group"), "infer"))) return false;
+  if (question == LATENCY && (page_number(row, "batch") > 1 || !page_same(page_string(row, "group"), "infer")))
+    return false;
   for (size_t i = 0; i < at; i++) /* an earlier row asked it */
     if (belongs(json_array_get(rows, i), row, question)) return false;
   return true;
@@ -141,12 +137,13 @@ json_t *compare_answers(const json_t *rows) {
       const json_t *row = json_array_get(rows, i);
       if (!asked(rows, i, question)) continue;
       gather(rows, row, question, &f);
-      bool usual = same(text(row, "dtype"), "f32") || strstr(text(row, "model"), text(row, "dtype"));
-      snprintf(kind, sizeof kind, "%s%s", usual ? "" : ", ", usual ? "" : text(row, "dtype"));
+      bool usual =
+          page_same(page_string(row, "dtype"), "f32") || strstr(page_string(row, "model"), page_string(row, "dtype"));
+      snprintf(kind, sizeof kind, "%s%s", usual ? "" : ", ", usual ? "" : page_string(row, "dtype"));
       if (question == LATENCY)
-        snprintf(work, sizeof work, "%s%s", text(row, "work"), kind);
+        snprintf(work, sizeof work, "%s%s", page_string(row, "work"), kind);
       else
-        snprintf(work, sizeof work, "%s %s%s", text(row, "model"), text(row, "group"), kind);
+        snprintf(work, sizeof work, "%s %s%s", page_string(row, "model"), page_string(row, "group"), kind);
       json_array_append_new(answers, decide(question, work, &f));
     }
   return answers;

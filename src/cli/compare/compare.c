@@ -89,23 +89,10 @@ static clade_status one(compare_job *job, const compare_work *work) {
   compare_row rows[CLI_MAX_DEVICES];
   compare_demand demand = {0};
   clade_graph *graph = NULL;
-  for (int i = 0; i < job->n; i++)
-    rows[i] = (compare_row){.p50 = NAN,
-                            .p99 = NAN,
-                            .low = NAN,
-                            .high = NAN,
-                            .least = NAN,
-                            .most = NAN,
-                            .transfer = NAN,
-                            .compute = NAN,
-                            .other = NAN,
-                            .programming = NAN,
-                            .first = NAN,
-                            .moved = NAN,
-                            .error = NAN,
-                            .accuracy = NAN,
-                            .joules = NAN,
-                            .cycles = NAN};
+  for (int i = 0; i < job->n; i++) {
+    rows[i] = (compare_row){0};
+    for (size_t k = 0; k < CLADE_COUNT(rows[i].figures); k++) rows[i].figures[k] = NAN;
+  }
   clade_status status = CLADE_OK;
   if (compare_classifies(work) && !job->net) status = compare_net_new(job->host, &job->net);
   if (status == CLADE_OK) status = compare_graph(work, job->net, &graph);

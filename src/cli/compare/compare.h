@@ -87,10 +87,15 @@ typedef struct compare_side {
 typedef struct compare_row {
   char refused[400]; /* reason why there are no figures; "": none */
   int calls;
-  double p50, p99, low, high;
-  double least, most;              /* smallest and largest median of a turn */
-  double transfer, compute, other; /* p50 = transfer + compute + other */
-  double programming, first, moved, error, accuracy, joules, cycles;
+  union {
+    double figures[16];
+    struct {
+      double p50, p99, low, high;
+      double least, most;              /* smallest and largest median of a turn */
+      double transfer, compute, other; /* p50 = transfer + compute + other */
+      double programming, first, moved, error, accuracy, joules, cycles;
+    };
+  };
   const char *bound;    /* limiting resource; NULL: unknown */
   const char *fallback; /* device that computes what the bundle cannot; NULL: none */
 } compare_row;

@@ -1,17 +1,12 @@
 /* Products and convolutions of a graph as works of the cycle model, and its estimates (docs/fpga.md). */
 #include "cli/compare/cycles.h"
 #include "op/conv/conv.h"
+#include "op/dims.h"
 #include "op/gemm/gemm.h"
 
 const compare_kind *const compare_kinds[] = {&compare_model, &compare_rtl, NULL};
 
 /* ---- works of a graph ---- */
-static int64_t elements(const clade_shape *s) {
-  int64_t n = 1;
-  for (int i = 0; i < s->rank; i++) n *= s->dim[i];
-  return n;
-}
-
 static cycles_work product(int64_t batch, int64_t m, int64_t n, int64_t k) {
   return (cycles_work){.kind = CYCLES_GEMM, .gemm = {batch, m, n, k}};
 }
@@ -20,7 +15,7 @@ static cycles_work gemm(const clade_node *n) {
   const clade_shape *a = clade__gemm_shape(n, 0), *c = &n->out[0].shape;
   int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1];
   bool turned = ((const clade__gemm_attrs *)n->attrs)->trans_a;
-  return product(elements(c) / CLADE_MAX(rows * columns, 1), rows, columns, a->dim[a->rank - (turned ? 2 : 1)]);
+  return product(clade__product(c, 0, c->rank - 2), rows, columns, a->dim[a->rank - (turned ? 2 : 1)]);
 }
 
 static cycles_work forward(const clade_node *n) {

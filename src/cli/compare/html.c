@@ -112,14 +112,14 @@ static void put_fact(const page *p, const char *name, const char *words) {
 static void put_device(const page *p, size_t at) {
   const json_t *device = json_array_get(p->devices, at);
   const page_tag *tag = page_tag_of(device);
-  char letter[PAGE_WORDS], peak[PAGE_WORDS], copy[PAGE_WORDS];
+  char peak[PAGE_WORDS], copy[PAGE_WORDS];
   const char *name = page_string(device, "name"), *energy = page_string(device, "energy_by");
-  page_put(p->out, "<article><h3><b class=\"chip c%d\">%s</b> %s</h3>", page_color((int)at),
-           page_letter(letter, (int)at), name ? name : page_string(device, "spec"));
-  page_put(p->out,
-           "<p class=\"evidence c%d\"><svg class=\"sign\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path "
-           "d=\"M-12 0H12\" stroke-dasharray=\"%s\"/><use href=\"#%s\"/></svg> <strong>%s</strong>: %s</p><dl>",
-           page_color((int)at), tag->dash, tag->mark, page_string(device, "evidence"),
+  page_put(p->out, "<article><h3>");
+  page_put_chip(p->out, (int)at);
+  page_put(p->out, " %s</h3><p class=\"evidence c%d\">", name ? name : page_string(device, "spec"),
+           page_color((int)at));
+  page_put_tag(p->out, tag);
+  page_put(p->out, " <strong>%s</strong>: %s</p><dl>", page_string(device, "evidence"),
            page_string(device, "why") ? page_string(device, "why") : tag->means);
   put_fact(p, "asked for as", page_string(device, "spec"));
   put_fact(p, "id", page_string(device, "id"));
@@ -143,11 +143,11 @@ static void put_devices(const page *p) {
 
 static void put_meanings(const page *p) {
   page_put(p->out, "<section id=\"evidence\"><h2>What the tags mean</h2><dl class=\"meanings\">");
-  for (const page_tag *tag = page_tags; tag->name; tag++)
-    page_put(p->out,
-             "<div><dt><svg class=\"sign\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path d=\"M-12 0H12\" "
-             "stroke-dasharray=\"%s\"/><use href=\"#%s\"/></svg> %s</dt><dd>%s</dd></div>",
-             tag->dash, tag->mark, tag->name, tag->means);
+  for (const page_tag *tag = page_tags; tag->name; tag++) {
+    page_put(p->out, "<div><dt>");
+    page_put_tag(p->out, tag);
+    page_put(p->out, " %s</dt><dd>%s</dd></div>", tag->name, tag->means);
+  }
   page_put(p->out, "</dl></section>\n");
 }
 
@@ -219,12 +219,12 @@ static bool put_row(const page *p, const json_t *row, const json_t *before) {
              *refused = page_string(row, "refused");
   const page_tag *tag = page_tag_of(row);
   int index = page_device(p, row);
-  char letter[PAGE_WORDS];
   bool written = true, again = page_same(work, page_string(before, "work"));
   page_put(p->out, "<tr data-device=\"%s\" data-work=\"%s\" class=\"%s\"><th scope=\"row\">%s</th>", device, work,
            again ? "again" : "", work);
-  page_put(p->out, "<td class=\"who\"><b class=\"chip c%d\">%s</b> %s</td>", page_color(index),
-           page_letter(letter, index), device);
+  page_put(p->out, "<td class=\"who\">");
+  page_put_chip(p->out, index);
+  page_put(p->out, " %s</td>", device);
   page_put(p->out,
            "<td class=\"tagged c%d\"><svg class=\"sign\" viewBox=\"-7 -7 14 14\" aria-hidden=\"true\"><use "
            "href=\"#%s\"/></svg> %s</td>",

@@ -21,19 +21,20 @@ static bool is_told(const page *p, const page_tag *tag) {
 }
 
 static void put_legend(const page *p, bool bars) {
-  char letter[PAGE_WORDS];
   page_put(p->out, "<ul class=\"legend\">");
   for (size_t i = 0; i < json_array_size(p->devices); i++) {
-    page_put(p->out, "<li><b class=\"chip c%d\">%s</b> ", page_color((int)i), page_letter(letter, (int)i));
+    page_put(p->out, "<li>");
+    page_put_chip(p->out, (int)i);
+    page_put(p->out, " ");
     page_put_short(p->out, page_string(json_array_get(p->devices, i), "spec"), 40);
     page_put(p->out, "</li>");
   }
   for (const page_tag *tag = page_tags;; tag++) {
-    if (is_told(p, tag))
-      page_put(p->out,
-               "<li><svg class=\"sign\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path d=\"M-12 0H12\" "
-               "stroke-dasharray=\"%s\"/><use href=\"#%s\"/></svg> %s</li>",
-               tag->dash, tag->mark, tag->name ? tag->name : "other evidence");
+    if (is_told(p, tag)) {
+      page_put(p->out, "<li>");
+      page_put_tag(p->out, tag);
+      page_put(p->out, " %s</li>", tag->name ? tag->name : "other evidence");
+    }
     if (!tag->name) break;
   }
   for (size_t i = 0; bars && i < CLADE_COUNT(parts); i++)
@@ -94,9 +95,9 @@ static void put_roof(const page *p, const json_t *device, const plot_scale *x, c
 static void roofline_of(const page *p, size_t at, const plot_scale *x, const plot_scale *y) {
   const json_t *device = json_array_get(p->devices, at);
   plot_boxes boxes = {0};
-  char letter[PAGE_WORDS];
-  page_put(p->out, "<div class=\"panel\"><h3><b class=\"chip c%d\">%s</b> ", page_color((int)at),
-           page_letter(letter, (int)at));
+  page_put(p->out, "<div class=\"panel\"><h3>");
+  page_put_chip(p->out, (int)at);
+  page_put(p->out, " ");
   page_put_short(p->out, page_string(device, "name") ? page_string(device, "name") : page_string(device, "spec"), 48);
   page_put(p->out, " <span class=\"tag\">%s</span></h3>", page_string(device, "evidence"));
   plot_begin(p, PLOT_HEIGHT, "Roofline", page_string(device, "spec"));

@@ -167,3 +167,16 @@ const char *page_count(char text[PAGE_WORDS], double value) {
   snprintf(text, PAGE_WORDS, fabs(value) < 999999.5 ? "%.0f" : "%.2e", value);
   return text;
 }
+
+/* ---- devices and evidence ---- */
+void page_put_chip(FILE *out, int device) {
+  char letter[PAGE_WORDS];
+  page_put(out, "<b class=\"chip c%d\">%s</b>", page_color(device), page_letter(letter, device));
+}
+
+void page_put_tag(FILE *out, const page_tag *tag) {
+  page_put(out,
+           "<svg class=\"sign\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path d=\"M-12 0H12\" "
+           "stroke-dasharray=\"%s\"/><use href=\"#%s\"/></svg>",
+           tag->dash, tag->mark);
+}

@@ -206,8 +206,8 @@ clade_status compare_net_give(const compare_net *net, clade_vars *vars) {
   clade_status status = room ? CLADE_OK : CLADE_NO_MEMORY;
   for (int i = 0; i < clade_vars_count(vars) && status == CLADE_OK; i++) {
     status = clade_vars_describe(vars, i, &info);
-    size_t bytes = sizeof *room;
-    for (int k = 0; k < info.type.shape.rank; k++) bytes *= (size_t)info.type.shape.dim[k];
+    size_t bytes = 0;
+    if (status == CLADE_OK) status = clade_type_bytes(&info.type, &bytes);
     if (status == CLADE_OK) status = clade_vars_get(net->vars, info.name, room, bytes);
     if (status == CLADE_OK) status = clade_vars_set(vars, info.name, room, bytes);
   }

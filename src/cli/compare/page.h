@@ -41,6 +41,7 @@ typedef struct page_tag {
 } page_tag;
 extern const page_tag page_tags[];
 const page_tag *page_tag_of(const json_t *object);
+void page_put_tag(FILE *out, const page_tag *tag); /* its symbol on its line */
 
 /* ---- devices and rows ---- */
 typedef struct page {
@@ -50,7 +51,8 @@ typedef struct page {
 int page_device(const page *p, const json_t *row); /* index of the row's device; -1: not in the document */
 /* Letter of a device: "A" to "Z", then numbers. */
 const char *page_letter(char text[PAGE_WORDS], int device);
-int page_color(int device); /* color class 0 to 7 of the style sheet; 8: unknown device */
+int page_color(int device);                /* color class 0 to 7 of the style sheet; 8: unknown device */
+void page_put_chip(FILE *out, int device); /* its letter in its color */
 
 /* ---- html_plot.c: scales, axes and marks of a chart ---- */
 enum { PLOT_WIDTH = 360, PLOT_HEIGHT = 280, PLOT_LEFT = 52, PLOT_RIGHT = 340, PLOT_TOP = 24, PLOT_BOTTOM = 236 };

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/compare/compare.h"
+#include "cli/compare/page.h"
 
 static json_t *figure(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 static double giga(double amount, double seconds) { return amount > 0 ? amount / seconds * 1e-9 : NAN; }
@@ -63,14 +64,12 @@ void compare_show_devices(const compare_job *job) {
           "right", "bundle", "evidence");
 }
 
-static double number(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
-static const char *text(const json_t *row, const char *key) { return json_string_value(json_object_get(row, key)); }
-
 static void cell(FILE *to, const json_t *row, const char *key, int width, int digits, double scale) {
-  if (json_is_number(json_object_get(row, key)))
-    fprintf(to, " %*.*f", width, digits, number(row, key) * scale);
-  else
+  const double value = page_number(row, key);
+  if (isnan(value))
     fprintf(to, " %*s", width, "-");
+  else
+    fprintf(to, " %*.*f", width, digits, value * scale);
 }
 
 void compare_show_row(const compare_job *job, const json_t *row) {
@@ -88,8 +87,8 @@ void compare_show_row(const compare_job *job, const json_t *row) {
                {"transfer_seconds", 9, 3, 1e3},
                {"compute_seconds", 9, 3, 1e3},
                {"programming_seconds", 9, 3, 1}};
-  const char *refused = text(row, "refused");
-  fprintf(job->to, "%-26s %-22s", text(row, "work"), text(row, "device"));
+  const char *refused = page_string(row, "refused");
+  fprintf(job->to, "%-26s %-22s", page_string(row, "work"), page_string(row, "device"));
   if (refused) {
     fprintf(job->to, " %s\n", refused);
     return;
@@ -97,12 +96,12 @@ void compare_show_row(const compare_job *job, const json_t *row) {
   for (size_t i = 0; i < CLADE_COUNT(cells); i++)
     cell(job->to, row, cells[i].key, cells[i].width, cells[i].digits, cells[i].scale);
   if (json_is_number(json_object_get(row, "max_error")))
-    fprintf(job->to, " %8.1e", number(row, "max_error"));
+    fprintf(job->to, " %8.1e", page_number(row, "max_error"));
   else
     fprintf(job->to, " %8s", "-");
   cell(job->to, row, "accuracy", 5, 2, 1);
-  const char *told = text(row, "bundle_evidence");
-  fprintf(job->to, " %-9s  %s\n", told ? told : "-", text(row, "evidence"));
+  const char *told = page_string(row, "bundle_evidence");
+  fprintf(job->to, " %-9s  %s\n", told ? told : "-", page_string(row, "evidence"));
   fflush(job->to);
 }
 
@@ -110,6 +109,6 @@ void compare_show_answers(const compare_job *job, const json_t *answers) {
   const json_t *answer;
   size_t i;
   fputc('\n', job->to);
-  json_array_foreach(answers, i, answer) if (!job->answer || !strcmp(job->answer, text(answer, "question")))
-      fprintf(job->to, "%s\n", text(answer, "text"));
+  json_array_foreach(answers, i, answer) if (!job->answer || !strcmp(job->answer, page_string(answer, "question")))
+      fprintf(job->to, "%s\n", page_string(answer, "text"));
 }

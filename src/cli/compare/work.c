@@ -5,6 +5,7 @@
 
 #include "cli/compare/compare.h"
 #include "models/models.h"
+#include "op/dims.h"
 #include "op/op.h"
 
 #define PRODUCT(size, is_quick) \
@@ -78,13 +79,6 @@ clade_shape compare_input(const compare_work *w) {
   return w->m ? CLADE_SHAPE(w->m, w->k) : CLADE_SHAPE(w->batch, w->channels, w->side, w->side);
 }
 
-static size_t input_elements(const compare_work *w) {
-  clade_shape shape = compare_input(w);
-  size_t n = 1;
-  for (int i = 0; i < shape.rank; i++) n *= (size_t)shape.dim[i];
-  return n;
-}
-
 static int8_t *bytes_new(uint64_t seed, size_t n) {
   int8_t *bytes = clade__new(n, 1);
   uint32_t random[4];
@@ -136,7 +130,9 @@ clade_status compare_graph(const compare_work *w, const compare_net *net, clade_
 /* ---- operands ---- */
 compare_data compare_data_size(const compare_work *w) {
   int64_t side = w->stride ? (w->side + 2 * (w->kernel / 2) - w->kernel) / w->stride + 1 : 0;
-  compare_data out = {.elements = input_elements(w), .label_bytes = trains(w) ? (size_t)w->batch * 4 : 0};
+  const clade_shape x = compare_input(w);
+  compare_data out = {.elements = (size_t)clade__product(&x, 0, x.rank),
+                      .label_bytes = trains(w) ? (size_t)w->batch * 4 : 0};
   out.x_bytes = out.elements * (w->bytes ? 1 : sizeof(float));
   out.y_elements = (size_t)(trains(w)  ? 1
                             : w->model ? w->batch * w->classes
@@ -161,15 +157,9 @@ void compare_data_free(compare_data *data) {
 }
 
 /* ---- demand of a graph ---- */
-static int64_t elements(const clade_shape *s) {
-  int64_t n = 1;
-  for (int i = 0; i < s->rank; i++) n *= s->dim[i];
-  return n;
-}
-
 static double bytes_of(const clade_type *t) {
   size_t bytes = 0;
-  (void)!clade_dtype_bytes(t->dtype, elements(&t->shape), &bytes);
+  (void)!clade_type_bytes(t, &bytes);
   return (double)bytes;
 }
 
@@ -177,7 +167,7 @@ static double bytes_of(const clade_type *t) {
 static double flops_of(const clade_node *n) {
   if (n->op != &clade__op_conv2d_weights) return clade__node_flops(n);
   const int64_t *w = n->out[0].shape.dim;
-  return 2.0 * (double)elements(&n->in[1].shape) * (double)(w[1] * w[2] * w[3]);
+  return 2.0 * (double)clade__product(&n->in[1].shape, 0, n->in[1].shape.rank) * (double)(w[1] * w[2] * w[3]);
 }
 
 compare_demand compare_demand_of(const clade_graph *g) {
