@@ -10,24 +10,11 @@
 #include "op/pool/pool.h"
 
 enum { MOST_LAYERS = 256, MOST_ARGS = 16, CALLS = 3, LAYOUTS = 4 };
-typedef enum kind {
-  CONV,
-  NORM,
-  NORM_TRAIN,
-  NORM_GRAD,
-  RELU,
-  RELU_GRAD,
-  ADD,
-  MAX_POOL,
-  MEAN,
-  MAX_POOL_GRAD,
-  MEAN_GRAD,
-  PRODUCT
-} kind;
 
 /* compared by its bytes */
 typedef struct spec {
-  int64_t kind, pass, n, c, h, w, out, kernel, stride, pad, groups, k;
+  int64_t kind, train, mean; /* dnn_kind; dnn_work.train; of a pooling: whether it is the mean */
+  int64_t n, c, h, w, out, kernel, stride, pad, groups, k;
 } spec;
 typedef struct layer {
   spec spec;
@@ -43,26 +30,26 @@ typedef struct contestant {
 } contestant;
 
 /* ---- layers of a graph ---- */
-static void images(const clade_shape *s, spec *out) {
+static bool images(const clade_shape *s, dnn_kind kind, bool train, bool mean, spec *out) {
+  out->kind = kind, out->train = train, out->mean = mean;
   out->n = s->dim[0], out->c = s->dim[1];
   out->h = s->dim[2], out->w = s->dim[3];
+  return true;
 }
 
 static bool convolution(const clade_node *n, bench_pass pass, spec *out) {
   const clade__conv_attrs *a = n->attrs;
   const clade_shape *x = pass == BENCH_BACKWARD_DATA ? &n->out[0].shape : &n->in[0].shape;
   const clade_shape *y = pass == BENCH_FORWARD ? &n->out[0].shape : &n->in[pass == BENCH_BACKWARD_DATA ? 0 : 1].shape;
-  images(x, out);
-  out->kind = CONV, out->pass = pass;
+  images(x, (dnn_kind)(DNN_CONV + (int)pass), false, false, out); /* the derivatives follow DNN_CONV */
   out->out = y->dim[1], out->kernel = a->window.kernel[0], out->stride = a->window.stride[0];
   out->pad = a->window.pad[0], out->groups = a->groups;
   return true;
 }
 
-static bool pooling(const clade_node *n, kind kind, spec *out) {
+static bool pooling(const clade_node *n, dnn_kind kind, bool train, spec *out) {
   const clade__pool_attrs *a = n->attrs;
-  images(&n->in[0].shape, out);
-  out->kind = kind;
+  images(&n->in[0].shape, kind, train, false, out);
   out->kernel = a->window.kernel[0], out->stride = a->window.stride[0], out->pad = a->window.pad[0];
   return true;
 }
@@ -71,42 +58,30 @@ static bool pooling(const clade_node *n, kind kind, spec *out) {
  * reads a convolution counts. */
 static bool elementwise(const clade_node *n, bool after_conv, bool derivative, spec *out) {
   const clade_shape *y = &n->out[0].shape;
-  bool same = n->n_in == 2 && clade_shape_equal(&n->in[0].shape, &n->in[1].shape);
-  if (y->rank != 4) return false;
-  images(y, out);
-  out->kind = n->n_in == 1 ? RELU : derivative ? RELU_GRAD : same ? ADD : NORM;
-  return n->n_in == 1 || same || after_conv;
+  const bool same = n->n_in == 2 && clade_shape_equal(&n->in[0].shape, &n->in[1].shape);
+  const dnn_kind kind = n->n_in == 1 ? DNN_RELU : derivative ? DNN_RELU_GRAD : same ? DNN_ADD : DNN_NORM;
+  return y->rank == 4 && images(y, kind, kind != DNN_NORM, false, out) && (n->n_in == 1 || same || after_conv);
 }
 
 static bool layer_of(const clade_graph *g, const clade__node *node, const clade_node *n, bool train, spec *out) {
   const char *op = n->op->name;
+  const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   memset(out, 0, sizeof *out);
   if (!strcmp(op, "conv2d")) return convolution(n, BENCH_FORWARD, out);
   if (!strcmp(op, "conv2d_data")) return convolution(n, BENCH_BACKWARD_DATA, out);
   if (!strcmp(op, "conv2d_weights")) return convolution(n, BENCH_BACKWARD_WEIGHTS, out);
-  if (!strcmp(op, "max_pool2d")) return pooling(n, MAX_POOL, out);
-  if (!strcmp(op, "max_pool2d_grad")) return pooling(n, MAX_POOL_GRAD, out);
-  if (!strcmp(op, "batch_norm") || !strcmp(op, "batch_norm_grad")) {
-    images(&n->in[0].shape, out);
-    out->kind = op[10] ? NORM_GRAD : train ? NORM_TRAIN : NORM;
-    return true;
-  }
+  if (!strcmp(op, "max_pool2d")) return pooling(n, DNN_POOL, train, out);
+  if (!strcmp(op, "max_pool2d_grad")) return pooling(n, DNN_POOL_GRAD, train, out);
+  if (!strcmp(op, "batch_norm")) return images(x, DNN_NORM, train, false, out);
+  if (!strcmp(op, "batch_norm_grad")) return images(x, DNN_NORM_GRAD, true, false, out);
   if (!strcmp(op, "gemm")) {
     const clade__gemm_attrs *a = n->attrs;
-    *out = (spec){.kind = PRODUCT, .n = n->out[0].shape.dim[0], .c = n->out[0].shape.dim[1]};
+    *out = (spec){.kind = DNN_PRODUCT, .n = y->dim[0], .c = y->dim[1]};
     out->k = clade__gemm_shape(n, 0)->dim[a->trans_a ? 0 : 1];
-    return n->out[0].shape.rank == 2;
+    return y->rank == 2;
   }
-  if (!strcmp(op, "reduce") && n->in[0].shape.rank == 4 && n->out[0].shape.rank == 2) {
-    images(&n->in[0].shape, out);
-    out->kind = MEAN;
-    return true;
-  }
-  if (!strcmp(op, "broadcast") && n->out[0].shape.rank == 4) {
-    images(&n->out[0].shape, out);
-    out->kind = MEAN_GRAD;
-    return true;
-  }
+  if (!strcmp(op, "reduce") && x->rank == 4 && y->rank == 2) return images(x, DNN_POOL, train, true, out);
+  if (!strcmp(op, "broadcast") && y->rank == 4) return images(y, DNN_POOL_GRAD, train, true, out);
   if (strcmp(op, "eltwise")) return false;
   const clade__elt *program = &((const clade__eltwise_attrs *)n->attrs)->program;
   bool after_conv = !strcmp(g->nodes[g->values[node->in[0]].node].op->name, "conv2d");
@@ -133,7 +108,7 @@ static bool collect(contestant *s, const clade_graph *g) {
 /* ---- primitives of layers ---- */
 static bool conv_desc(const spec *l, dnn_object *out) {
   bench_conv_work w = {
-      .pass = (bench_pass)l->pass,
+      .pass = (bench_pass)(l->kind - DNN_CONV),
       .axes = 2,
       .along = {BENCH_NO_AXIS, {l->h, 0, l->kernel, l->stride, l->pad, 1}, {l->w, 0, l->kernel, l->stride, l->pad, 1}},
       .n = l->n,
@@ -150,12 +125,12 @@ static dnn_md tensor(int rank, const int64_t *dims, dnn_tag tag) {
   return md;
 }
 
-static bool pool_desc(const spec *l, dnn_tag tag, bool train, dnn_object *out) {
-  const bool mean = l->kind == MEAN || l->kind == MEAN_GRAD, back = l->kind == MAX_POOL_GRAD || l->kind == MEAN_GRAD;
+static bool pool_desc(const spec *l, dnn_tag tag, dnn_object *out) {
+  const bool mean = l->mean;
   const int64_t x[4] = {l->n, l->c, l->h, l->w};
   int64_t y[4] = {l->n, l->c};
-  dnn_work work = {.kind = back ? DNN_POOL_GRAD : DNN_POOL,
-                   .train = train,
+  dnn_work work = {.kind = (dnn_kind)l->kind,
+                   .train = l->train,
                    .algorithm = mean ? DNN_POOL_MEAN : DNN_POOL_MAX,
                    .kernel = {mean ? l->h : l->kernel, mean ? l->w : l->kernel},
                    .pads = {l->pad, l->pad}};
@@ -176,15 +151,13 @@ static bool product_desc(const spec *l, dnn_object *out) {
 }
 
 /* layout: index of the layout to try. Convolutions and products choose their layouts themselves and are tried once. */
-static bool describe(const spec *l, int layout, bool train, dnn_object *out) {
+static bool describe(const spec *l, int layout, dnn_object *out) {
   static const dnn_tag tags[LAYOUTS] = {DNN_ABCD8B, DNN_ABCD16B, DNN_ACDB, DNN_PLAIN};
-  static const dnn_kind kinds[] = {[NORM] = DNN_NORM, [NORM_TRAIN] = DNN_NORM,     [NORM_GRAD] = DNN_NORM_GRAD,
-                                   [RELU] = DNN_RELU, [RELU_GRAD] = DNN_RELU_GRAD, [ADD] = DNN_ADD};
-  if (l->kind == CONV) return layout == 0 && conv_desc(l, out);
-  if (l->kind == PRODUCT) return layout == 0 && product_desc(l, out);
-  if (l->kind >= MAX_POOL && l->kind <= MEAN_GRAD) return pool_desc(l, tags[layout], train, out);
-  const dnn_work work = {.kind = kinds[l->kind],
-                         .train = l->kind != NORM,
+  if (l->kind <= DNN_CONV_WEIGHTS) return layout == 0 && conv_desc(l, out);
+  if (l->kind == DNN_PRODUCT) return layout == 0 && product_desc(l, out);
+  if (l->kind == DNN_POOL || l->kind == DNN_POOL_GRAD) return pool_desc(l, tags[layout], out);
+  const dnn_work work = {.kind = (dnn_kind)l->kind,
+                         .train = l->train,
                          .md = {tensor(4, (int64_t[]){l->n, l->c, l->h, l->w}, tags[layout])}};
   return bench_dnn_make(&work, out);
 }
@@ -215,8 +188,8 @@ static bool equip(layer *l) {
   return true;
 }
 
-static bool make(layer *l, int layout, bool train) {
-  if (describe(&l->spec, layout, train, &l->desc) && !bench_dnn.primitive_create(&l->primitive, l->desc) && equip(l))
+static bool make(layer *l, int layout) {
+  if (describe(&l->spec, layout, &l->desc) && !bench_dnn.primitive_create(&l->primitive, l->desc) && equip(l))
     return true;
   forget(l);
   return false;
@@ -235,12 +208,12 @@ static double seconds_of(const layer *l) {
   return bench_stat_of(CALLS, seconds).median;
 }
 
-static bool best(layer *l, bool train) {
+static bool best(layer *l) {
   layer one = *l;
   double least = INFINITY;
   for (int layout = 0; layout < LAYOUTS; layout++) {
     layer other = one;
-    if (!make(&other, layout, train)) continue;
+    if (!make(&other, layout)) continue;
     double seconds = seconds_of(&other);
     if (seconds < least) {
       forget(l);
@@ -279,7 +252,7 @@ const char *bench_onednn_model(const bench_job *job, const bench_model_work *wor
   bool ok = collect(s, graph);
   int layers = 0;
   for (size_t i = 0; i < s->n && ok; i++) {
-    ok = best(&s->layers[i], s->train);
+    ok = best(&s->layers[i]);
     layers += s->layers[i].count;
   }
   if (!ok || !layers) {
