@@ -8,53 +8,31 @@
 #include "op/dims.h"
 #include "op/op.h"
 
-#define PRODUCT(size, is_quick) \
-  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick }
-#define BYTES(size) \
-  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = true, .bytes = true }
+#define PRODUCT(size, is_quick, i8) \
+  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick, .bytes = i8 }
 #define CONV(c, hw, o, window, step, is_quick)                                                          \
   {                                                                                                     \
     .group = "conv", .batch = 1, .channels = c, .side = hw, .out = o, .kernel = window, .stride = step, \
     .quick = is_quick                                                                                   \
   }
-#define LENET5(what, images, is_quick) \
-  { .group = what, .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick }
-#define LENET5_BYTES(images, is_quick)                                                                                 \
-  {                                                                                                                    \
-    .group = "infer", .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick, \
-    .bytes = true                                                                                                      \
+#define MODEL(what, name, images, c, hw, is_quick, i8)                                                          \
+  {                                                                                                             \
+    .group = what, .model = name, .batch = images, .channels = c, .side = hw, .classes = 10, .quick = is_quick, \
+    .bytes = i8                                                                                                 \
   }
-#define RESNET18(what, images, is_quick) \
-  { .group = what, .model = "resnet18", .batch = images, .channels = 3, .side = 32, .classes = 10, .quick = is_quick }
+#define LENET5(what, images, is_quick, i8) MODEL(what, "lenet5", images, 1, 28, is_quick, i8)
+#define RESNET18(what, images, is_quick)   MODEL(what, "resnet18", images, 3, 32, is_quick, false)
 
 const compare_work compare_works[] = {
-    PRODUCT(64, true),
-    PRODUCT(128, true),
-    PRODUCT(256, true),
-    PRODUCT(512, true),
-    PRODUCT(1024, false),
-    BYTES(64),
-    BYTES(128),
-    BYTES(256),
-    BYTES(512),
-    CONV(3, 32, 16, 3, 1, true),
-    CONV(16, 32, 32, 3, 2, true),
-    CONV(64, 56, 64, 3, 1, true),
-    CONV(256, 14, 256, 3, 1, false),
-    CONV(256, 56, 64, 1, 1, false),
-    LENET5("infer", 1, true),
-    LENET5("infer", 8, true),
-    LENET5("infer", 64, true),
-    LENET5("infer", 256, false),
-    LENET5_BYTES(1, true),
-    LENET5_BYTES(8, false),
-    LENET5_BYTES(64, true),
-    LENET5_BYTES(256, false),
-    RESNET18("infer", 1, true),
-    RESNET18("infer", 8, false),
-    RESNET18("infer", 32, false),
-    LENET5("train", 64, true),
-    RESNET18("train", 32, false),
+    PRODUCT(64, true, false),          PRODUCT(128, true, false),        PRODUCT(256, true, false),
+    PRODUCT(512, true, false),         PRODUCT(1024, false, false),      PRODUCT(64, true, true),
+    PRODUCT(128, true, true),          PRODUCT(256, true, true),         PRODUCT(512, true, true),
+    CONV(3, 32, 16, 3, 1, true),       CONV(16, 32, 32, 3, 2, true),     CONV(64, 56, 64, 3, 1, true),
+    CONV(256, 14, 256, 3, 1, false),   CONV(256, 56, 64, 1, 1, false),   LENET5("infer", 1, true, false),
+    LENET5("infer", 8, true, false),   LENET5("infer", 64, true, false), LENET5("infer", 256, false, false),
+    LENET5("infer", 1, true, true),    LENET5("infer", 8, false, true),  LENET5("infer", 64, true, true),
+    LENET5("infer", 256, false, true), RESNET18("infer", 1, true),       RESNET18("infer", 8, false),
+    RESNET18("infer", 32, false),      LENET5("train", 64, true, false), RESNET18("train", 32, false),
 };
 size_t compare_work_count(void) { return CLADE_COUNT(compare_works); }
 
