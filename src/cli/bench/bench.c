@@ -73,37 +73,29 @@ static bool take_peer(bench_job *job, const char *text) {
 }
 
 static int parse_options(bench_job *job, int argc, char **argv) {
+  cli_args *args = &job->args;
   const char *value;
-  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
+  bool ok = true;
+  for (int next; ok && (next = cli_next(args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
     case SHAPES: job->shapes = value; break;
     case SET: job->set = value; break;
     case ONLY: job->only = value; break;
-    case CHAIN:
-      if (!cli_number(&job->args, "chain", value, 1, 1000, &job->chain)) return CLI_USAGE;
-      break;
-    case DTYPE:
-      if (!bench_take_dtype(job, value)) return CLI_USAGE;
-      break;
+    case CHAIN: ok = cli_number(args, "chain", value, 1, 1000, &job->chain); break;
+    case DTYPE: ok = bench_take_dtype(job, value); break;
     case PASS: job->pass = value; break;
-    case BATCH:
-      if (!cli_number(&job->args, "batch", value, 1, 4096, &job->batch)) return CLI_USAGE;
-      break;
+    case BATCH: ok = cli_number(args, "batch", value, 1, 4096, &job->batch); break;
     case PEERS: job->peers = true; break;
-    case PEER:
-      if (!take_peer(job, value)) return CLI_USAGE;
-      break;
-    case ROUNDS:
-      if (!cli_number(&job->args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds)) return CLI_USAGE;
-      break;
+    case PEER: ok = take_peer(job, value); break;
+    case ROUNDS: ok = cli_number(args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds); break;
     case EXPLAIN:
-      if (!cli_explain_all(&job->args, value, &job->explain_all)) return CLI_USAGE;
+      ok = cli_explain_all(args, value, &job->explain_all);
       job->explain = true;
       break;
     case CSV: job->csv = true; break;
     case GOOGLE: job->google = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
     }
-  return CLI_DONE;
+  return ok ? CLI_DONE : CLI_USAGE;
 }
 
 /* ---- running ---- */
@@ -118,6 +110,7 @@ static clade_status one(bench_job *job, const bench_shape *shape, int pass) {
   bench_shape_text(shape, g->keys, row->shape, sizeof row->shape);
   clade_status status = g->measure(&race, shape, pass);
   bench_sides_free(BENCH_MAX_SIDES, race.sides);
+  clade__arena_free(&race.arena);
   if (status == CLADE_OK) return bench_row_add(job, row);
   clade__free(row->why);
   const bool all_passes = *g->passes && !g->pass_of;

@@ -119,6 +119,7 @@ typedef struct bench_race {
   bench_row row;
   int n;
   bench_side sides[BENCH_MAX_SIDES];
+  clade__arena arena; /* operands; freed after the contestants */
 } bench_race;
 /* Adds the group's peers that the job asks for and that `join` can fill in. It returns NULL, or the reason why a peer
  * cannot take part; the peer is then reported as missing, unless the reason is empty. */
@@ -181,11 +182,12 @@ void bench_pack(const clade_type *type, const void *dense, void *packed);
 void bench_unpack(const clade_type *type, const void *packed, void *dense);
 
 /* ---- data.c: reproducible numbers, and helpers of the checks ---- */
-void bench_random(uint64_t seed, size_t n, double scale, float *x);            /* uniform in [-scale, scale) */
-void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x); /* all whole numbers of i8 or u8 */
-double bench_sign(uint64_t seed, uint64_t i);                                  /* 1 or -1 */
-double bench_unit(clade_dtype dtype); /* largest relative rounding error of a type */
-clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
+void bench_random(uint64_t seed, size_t n, double scale, float *x); /* uniform in [-scale, scale) */
+/* Operands of a type: in f32 the numbers that `raw` has in the type. Of i8 and u8 all whole numbers, else uniform. */
+clade_status bench_numbers(clade__arena *arena, uint64_t seed, clade_dtype dtype, size_t n, double scale, float **x,
+                           void **raw);
+double bench_sign(uint64_t seed, uint64_t i); /* 1 or -1 */
+double bench_unit(clade_dtype dtype);         /* largest relative rounding error of a type */
 
 /* ---- bench.c ---- */
 /* The works of `clade bench NAME`, a row for each shape and pass. */

@@ -63,7 +63,7 @@ static clade_status measure(comm_job *job) {
   CLADE_TRY(scale_sums(bench, job->comm, job->sums));
   summarize(job);
   if (!job->scale.model) return CLADE_OK;
-  CLADE_TRY(bench_model_data(&job->scale.work));
+  CLADE_TRY(bench_model_data(&job->scale.arena, &job->scale.work));
   return scale_measure(bench, &job->scale.work, job->comm, &job->scale.compute);
 }
 

@@ -74,21 +74,12 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
   return CLADE_OK;
 }
 
-static clade_status numbers(bench_conv_work *w, void *raw[BENCH_ROLES]) {
-  double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
-  for (int i = 0; i < BENCH_ROLES; i++) {
-    if (is_result(w, i)) continue;
-    size_t n = bench_conv_numbers(w, i);
-    w->data[i] = clade__new(n, sizeof(float));
-    raw[i] = clade__new(n, sizeof(float));
-    if (!w->data[i] || !raw[i]) return CLADE_NO_MEMORY;
-    const clade_dtype type = bench_conv_type(w, i);
-    if (bench_conv_bytes(w))
-      bench_random_bytes(31 + (uint64_t)i, n, type, w->data[i]);
-    else
-      bench_random(31 + (uint64_t)i, n, is_weight(i) ? spread : 1, w->data[i]);
-    CLADE_TRY(bench_round(type, n, w->data[i], raw[i]));
-  }
+static clade_status numbers(clade__arena *arena, bench_conv_work *w, void *raw[BENCH_ROLES]) {
+  const double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
+  for (int i = 0; i < BENCH_ROLES; i++)
+    if (!is_result(w, i))
+      CLADE_TRY(bench_numbers(arena, 31 + (uint64_t)i, bench_conv_type(w, i), bench_conv_numbers(w, i),
+                              is_weight(i) ? spread : 1, &w->data[i], &raw[i]));
   return CLADE_OK;
 }
 
@@ -115,9 +106,9 @@ static const char *join(const bench_job *job, const void *work, const char *peer
 }
 
 static clade_status compete(bench_race *race, bench_conv_data *d, bench_conv_data *own) {
-  CLADE_TRY(numbers(d->work, d->raw));
-  CLADE_TRY(bench_conv_clade(race->job, d, &race->sides[race->n++]));
-  CLADE_TRY(bench_conv_row(&race->sides[0], d->work->pass, &race->row));
+  CLADE_TRY(numbers(&race->arena, d->work, d->raw));
+  CLADE_TRY(bench_clade_side(race->job, bench_conv_build, d, &race->sides[race->n++]));
+  CLADE_TRY(bench_clade_row(&race->sides[0], bench_conv_ops[d->work->pass], &race->row));
   CLADE_TRY(bench_conv_own(race->job, d, &race->sides[0], own, &race->sides[1], &race->row));
   d->partner = *race->row.own.impl != 0;
   race->n += d->partner;
@@ -142,10 +133,6 @@ static clade_status measure(bench_race *race, const bench_shape *shape, int pass
   bench_conv_data data = {.work = &w, .sizes = row->shape}, own = {0};
   clade_status status = compete(race, &data, &own);
   bench_conv_own_free(&own);
-  for (int i = 0; i < BENCH_ROLES; i++) {
-    clade__free(data.raw[i]);
-    clade__free(w.data[i]);
-  }
   return status;
 }
 

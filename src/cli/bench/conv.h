@@ -64,9 +64,9 @@ typedef struct bench_conv_data {
 /* ---- conv_clade.c ---- */
 /* Adds the forward pass to a graph. */
 clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, clade_val weight);
-/* Clade with dense NCHW operands and results. */
-clade_status bench_conv_clade(const bench_job *job, const bench_conv_data *data, bench_side *side);
-clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *row);
+extern const char *const bench_conv_ops[]; /* of each pass */
+/* Builds a graph with operands and results in the layouts of the data; work: bench_conv_data. */
+clade_status bench_conv_build(const void *work, bench_clade *c);
 /* Clade with the fastest of the layouts that implementations prefer. If none is faster than NCHW, row->own.impl
  * stays empty and `side` is unset. `own` keeps the operands; free with bench_conv_own_free. */
 clade_status bench_conv_own(const bench_job *job, const bench_conv_data *dense, const bench_side *nchw,

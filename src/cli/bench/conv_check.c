@@ -153,11 +153,12 @@ clade_status bench_conv_check(const bench_job *job, const void *work, bench_side
   size_t source = (size_t)(w->c * w->source), target = (size_t)(w->out * w->target);
   size_t weights = (size_t)(CLADE_MAX(w->c, w->out) * w->taps);
   size_t room_for = (size_t)CLADE_MAX(CLADE_MAX(w->source, w->target), w->taps);
-  room r = {.image = clade__new(CLADE_MAX(source, target), sizeof(double)),
-            .weight = clade__new(CLADE_MAX(weights, (size_t)w->target), sizeof(double)),
-            .result = clade__new(room_for, sizeof(double)),
-            .other = clade__new(room_for, sizeof(double)),
-            .r = clade__new(w->elements[bench_conv_result(w)], sizeof(float))};
+  clade__arena arena = {0};
+  room r = {.image = clade__arena_new(&arena, CLADE_MAX(source, target) * sizeof(double)),
+            .weight = clade__arena_new(&arena, CLADE_MAX(weights, (size_t)w->target) * sizeof(double)),
+            .result = clade__arena_new(&arena, room_for * sizeof(double)),
+            .other = clade__arena_new(&arena, room_for * sizeof(double)),
+            .r = clade__arena_new(&arena, w->elements[bench_conv_result(w)] * sizeof(float))};
   clade_status status = r.image && r.weight && r.result && r.other && r.r ? CLADE_OK : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = side->refresh(side->state);
   if (status == CLADE_OK) status = side->call(side->state);
@@ -165,10 +166,6 @@ clade_status bench_conv_check(const bench_job *job, const void *work, bench_side
     status = side->read(side->state, (int)i, r.r);
     if (status == CLADE_OK) status = check_one(job, w, side->name, i, &r);
   }
-  clade__free(r.image);
-  clade__free(r.weight);
-  clade__free(r.result);
-  clade__free(r.other);
-  clade__free(r.r);
+  clade__arena_free(&arena);
   return status;
 }

@@ -7,7 +7,7 @@
 
 enum { MOST_WAYS = 8, TRIES = 3 };
 
-static const char *const ops[] = {"conv2d", "conv2d_data", "conv2d_weights"};
+const char *const bench_conv_ops[] = {"conv2d", "conv2d_data", "conv2d_weights"};
 /* Operands of each op, followed by its result. */
 static const bench_role roles[3][BENCH_ROLES] = {
     {BENCH_X, BENCH_W, BENCH_Y}, {BENCH_Y, BENCH_W, BENCH_X}, {BENCH_X, BENCH_Y, BENCH_W}};
@@ -47,7 +47,7 @@ static clade_val operand(bench_clade *c, const bench_conv_data *d, int role, int
   return bench_laid(c, name, &type, data);
 }
 
-static clade_status build(const void *work, bench_clade *c) {
+clade_status bench_conv_build(const void *work, bench_clade *c) {
   const bench_conv_data *d = work;
   const bench_conv_work *w = d->work;
   clade_val v[BENCH_ROLES] = {{0}}, result;
@@ -70,14 +70,6 @@ static clade_status build(const void *work, bench_clade *c) {
   return CLADE_OK;
 }
 
-clade_status bench_conv_clade(const bench_job *job, const bench_conv_data *dense, bench_side *side) {
-  return bench_clade_side(job, build, dense, side);
-}
-
-clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *row) {
-  return bench_clade_row(side, ops[pass], row);
-}
-
 /* ---- preferred layouts ---- */
 typedef struct way {
   char prefer[96];
@@ -94,7 +86,7 @@ static bool ask(const clade_device_info *device, const bench_conv_work *w, const
   clade__query_alternative(&q, impl, alternative, config);
   if (!impl->layouts || clade__impl_unfit(impl, &q)) return false;
   impl->layouts(&q, at, at + 2);
-  snprintf(out->prefer, sizeof out->prefer, "%s=%s/%d", ops[w->pass], impl->name, alternative);
+  snprintf(out->prefer, sizeof out->prefer, "%s=%s/%d", bench_conv_ops[w->pass], impl->name, alternative);
   for (int i = 0; i < BENCH_ROLES; i++) {
     bench_role role = roles[w->pass][i];
     bool weight = role == BENCH_W && !is_result(w, (int)role);
@@ -113,7 +105,7 @@ static int find_ways(const bench_job *job, const bench_conv_work *w, const clade
   clade__id id = 1;
   clade_device_info device = {.size = sizeof device}; /* with its matrix units, which were asked for meanwhile */
   if (clade_device_get_info(job->device, &device) != CLADE_OK) return 0;
-  while (id < g->n_nodes && strcmp(g->nodes[id].op->name, ops[w->pass])) id++;
+  while (id < g->n_nodes && strcmp(g->nodes[id].op->name, bench_conv_ops[w->pass])) id++;
   if (id == g->n_nodes || w->axes != 2) return 0;
   clade__node_view(g, id, in, out, &node);
   for (const clade_impl *const *impl = clade__impls(node.op); *impl; impl++)
@@ -183,7 +175,7 @@ static clade_status try(const bench_job *job, const bench_conv_data *dense, cons
   bench_side one = {0};
   double seconds = INFINITY;
   clade_status status = lay(dense, it, &data);
-  if (status == CLADE_OK) status = bench_clade_side(job, build, &data, &one);
+  if (status == CLADE_OK) status = bench_clade_side(job, bench_conv_build, &data, &one);
   if (status == CLADE_OK) status = seconds_of(&one, &seconds);
   *better = status == CLADE_OK && seconds < *best;
   if (*better) {

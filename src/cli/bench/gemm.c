@@ -7,21 +7,6 @@
 
 enum { MOST_ELEMENTS = 1 << 28 }; /* limit of all operands and results of a chain */
 
-static clade_status numbers(bench_gemm_work *w) {
-  for (int role = BENCH_A; role <= BENCH_B; role++) {
-    const size_t n = (size_t)w->count[role] * w->elements[role];
-    w->data[role] = clade__new(n, sizeof(float));
-    w->raw[role] = clade__new(n, sizeof(float));
-    if (!w->data[role] || !w->raw[role]) return CLADE_NO_MEMORY;
-    if (w->type[BENCH_B] == CLADE_I8)
-      bench_random_bytes(11 + (uint64_t)role, n, w->type[role], w->data[role]);
-    else
-      bench_random(11 + (uint64_t)role, n, role == BENCH_A ? 1 : sqrt(3 / (double)w->k), w->data[role]);
-    CLADE_TRY(bench_round(w->type[role], n, w->data[role], w->raw[role]));
-  }
-  return CLADE_OK;
-}
-
 /* Without --chain, `squares` and --shapes use single calls; the other sets use chains of ten, as a network does. */
 void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_gemm_work *w) {
   const int64_t *v = shape->value;
@@ -101,15 +86,6 @@ static const char *join(const bench_job *job, const void *work, const char *peer
   return all[i].join(job, work, side);
 }
 
-static clade_status compete(bench_race *race, bench_gemm_work *w) {
-  CLADE_TRY(numbers(w));
-  CLADE_TRY(bench_clade_side(race->job, build, w, &race->sides[race->n++]));
-  CLADE_TRY(bench_clade_row(&race->sides[0], "gemm", &race->row));
-  bench_peers(race, join, w);
-  CLADE_TRY(bench_check(race, bench_gemm_check, w));
-  return bench_take_turns(race);
-}
-
 static clade_status measure(bench_race *race, const bench_shape *shape, int pass) {
   bench_gemm_work w;
   (void)pass;
@@ -121,12 +97,14 @@ static clade_status measure(bench_race *race, const bench_shape *shape, int pass
   }
   race->row.chain = (int)w.chain;
   race->row.flops = 2.0 * (double)w.batch * (double)w.m * (double)w.n * (double)w.k;
-  clade_status status = compete(race, &w);
-  for (int i = 0; i < BENCH_OPERANDS; i++) {
-    clade__free(w.data[i]);
-    clade__free(w.raw[i]);
-  }
-  return status;
+  for (int i = BENCH_A; i <= BENCH_B; i++)
+    CLADE_TRY(bench_numbers(&race->arena, 11 + (uint64_t)i, w.type[i], (size_t)w.count[i] * w.elements[i],
+                            i == BENCH_A ? 1 : sqrt(3 / (double)w.k), &w.data[i], &w.raw[i]));
+  CLADE_TRY(bench_clade_side(race->job, build, &w, &race->sides[race->n++]));
+  CLADE_TRY(bench_clade_row(&race->sides[0], "gemm", &race->row));
+  bench_peers(race, join, &w);
+  CLADE_TRY(bench_check(race, bench_gemm_check, &w));
+  return bench_take_turns(race);
 }
 
 const bench_group bench_gemm = {.name = "gemm",

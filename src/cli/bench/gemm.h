@@ -16,11 +16,6 @@ static inline clade_shape bench_gemm_shape(const bench_gemm_work *w, int role) {
   return w->batch > 1 ? CLADE_SHAPE(w->batch, first, second) : CLADE_SHAPE(first, second);
 }
 
-/* The numbers of an operand in a call. */
-static inline const float *bench_gemm_at(const bench_gemm_work *w, int role, int64_t call) {
-  return w->data[role] + (w->count[role] > 1 ? (size_t)call * w->elements[role] : 0);
-}
-
 /* Where the operands and the result of one matrix of a call begin, in elements. A of a linked call is an earlier C. */
 typedef struct bench_gemm_place {
   bool linked;

@@ -40,10 +40,10 @@ static clade_status check_one(const bench_job *job, const bench_gemm_work *w, co
   for (int64_t j = 0; j < w->n; j++) r->x[j] = bench_sign(7, (uint64_t)j);
   apply(c, false, w->m, w->n, r->x, r->z);
   for (int64_t i = w->linked ? w->chain - 1 : call; i >= (w->linked ? 0 : call); i--) {
-    apply(bench_gemm_at(w, BENCH_B, i) + batch * w->k * w->n, w->trans[BENCH_B], w->k, w->n, r->x, r->y);
+    apply(w->data[BENCH_B] + bench_gemm_place_of(w, i, batch).b, w->trans[BENCH_B], w->k, w->n, r->x, r->y);
     memcpy(r->x, r->y, (size_t)w->k * sizeof *r->x);
   }
-  apply(bench_gemm_at(w, BENCH_A, call) + batch * w->m * w->k, w->trans[BENCH_A], w->m, w->k, r->x, r->y);
+  apply(w->data[BENCH_A] + bench_gemm_place_of(w, call, batch).a, w->trans[BENCH_A], w->m, w->k, r->x, r->y);
   for (int64_t i = 0; i < w->m; i++)
     if (!(fabs(r->z[i] - r->y[i]) <= tolerance))
       return CLADE_FAIL(
@@ -56,9 +56,10 @@ static clade_status check_one(const bench_job *job, const bench_gemm_work *w, co
 
 clade_status bench_gemm_check(const bench_job *job, const void *work, bench_side *side) {
   const bench_gemm_work *w = work;
-  size_t longest = (size_t)CLADE_MAX(CLADE_MAX(w->m, w->n), w->k);
-  room r = {clade__new(longest, sizeof *r.x), clade__new(longest, sizeof *r.y), clade__new(longest, sizeof *r.z),
-            clade__new(w->elements[BENCH_C], sizeof *r.c)};
+  const size_t bytes = (size_t)CLADE_MAX(CLADE_MAX(w->m, w->n), w->k) * sizeof(double);
+  clade__arena arena = {0};
+  room r = {clade__arena_new(&arena, bytes), clade__arena_new(&arena, bytes), clade__arena_new(&arena, bytes),
+            clade__arena_new(&arena, w->elements[BENCH_C] * sizeof *r.c)};
   clade_status status = r.x && r.y && r.z && r.c ? CLADE_OK : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = side->refresh(side->state);
   if (status == CLADE_OK) status = side->call(side->state);
@@ -67,9 +68,6 @@ clade_status bench_gemm_check(const bench_job *job, const void *work, bench_side
     for (int64_t j = 0; j < w->batch && status == CLADE_OK; j++)
       status = check_one(job, w, side->name, i, j, r.c + j * w->m * w->n, &r);
   }
-  clade__free(r.x);
-  clade__free(r.y);
-  clade__free(r.z);
-  clade__free(r.c);
+  clade__arena_free(&arena);
   return status;
 }

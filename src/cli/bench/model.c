@@ -34,23 +34,18 @@ static clade_status name_of(const bench_shape *shape, bench_model_work *w) {
                     w->model);
 }
 
-clade_status bench_model_data(bench_model_work *w) {
+clade_status bench_model_data(clade__arena *arena, bench_model_work *w) {
   const size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
   w->results = w->train ? 1 : (size_t)(w->batch * w->classes);
-  w->x = clade__new(pixels, sizeof *w->x);
-  w->labels = clade__new((size_t)w->batch, sizeof *w->labels);
+  w->x = clade__arena_new(arena, pixels * sizeof *w->x);
+  w->labels = clade__arena_new(arena, (size_t)w->batch * sizeof *w->labels);
   if (!w->x || !w->labels) return CLADE_NO_MEMORY;
   bench_random(61, pixels, 1, w->x);
   for (int64_t i = 0; i < w->batch; i++) w->labels[i] = (int32_t)(i * 7 % w->classes);
   return CLADE_OK;
 }
 
-void bench_model_free(bench_model_work *w) {
-  clade__free(w->x);
-  clade__free(w->labels);
-}
-
-static clade_status build(const void *work, bench_clade *c) {
+clade_status bench_model_build(const void *work, bench_clade *c) {
   const bench_model_work *w = work;
   c->out = (clade_type){.dtype = CLADE_F32};
   c->out_elements = w->results;
@@ -70,10 +65,6 @@ static clade_status build(const void *work, bench_clade *c) {
   }
   clade_output(c->graph, "y0", y);
   return CLADE_OK;
-}
-
-clade_status bench_model_side(const bench_job *job, const bench_model_work *w, bench_side *side) {
-  return bench_clade_side(job, build, w, side);
 }
 
 /* All contestants start with the same weights, so the first call gives comparable logits or losses. A single
@@ -144,24 +135,6 @@ static const char *join(const bench_job *job, const void *work, const char *peer
   return python(job, w, peer, side);
 }
 
-static clade_status compete(bench_race *race, bench_model_work *w) {
-  const bench_job *job = race->job;
-  w->ours = &race->sides[race->n++];
-  CLADE_TRY(bench_model_data(w));
-  CLADE_TRY(bench_model_side(job, w, &race->sides[0]));
-  CLADE_TRY(bench_clade_row(w->ours, "conv2d", &race->row));
-  if (bench_wants(job, f32_too) && job->dtype != CLADE_F32 && job->dtype != CLADE_F16) { /* its own networks in f32 */
-    bench_model_work wide = *w;
-    wide.precision = CLADE_F32;
-    wide.quantized = false;
-    CLADE_TRY(bench_model_side(job, &wide, &race->sides[race->n]));
-    race->sides[race->n++].name = f32_too;
-  }
-  bench_peers(race, join, w);
-  CLADE_TRY(check(race, w));
-  return bench_take_turns(race);
-}
-
 static clade_status accept(const bench_job *job, const bench_shape *shape) {
   (void)job;
   return name_of(shape, &(bench_model_work){0});
@@ -177,13 +150,24 @@ static clade_status measure(bench_race *race, const bench_shape *shape, int pass
                         .train = v[TRAIN],
                         .strict = v[STRICT],
                         .precision = job->dtype == CLADE_I8 ? CLADE_F32 : job->dtype,
-                        .quantized = job->dtype == CLADE_I8};
+                        .quantized = job->dtype == CLADE_I8,
+                        .ours = &race->sides[race->n++]};
   (void)pass;
   race->row.items = (double)w.batch;
-  clade_status status = name_of(shape, &w);
-  if (status == CLADE_OK) status = compete(race, &w);
-  bench_model_free(&w);
-  return status;
+  CLADE_TRY(name_of(shape, &w));
+  CLADE_TRY(bench_model_data(&race->arena, &w));
+  CLADE_TRY(bench_clade_side(job, bench_model_build, &w, &race->sides[0]));
+  CLADE_TRY(bench_clade_row(w.ours, "conv2d", &race->row));
+  if (bench_wants(job, f32_too) && job->dtype != CLADE_F32 && job->dtype != CLADE_F16) { /* its own networks in f32 */
+    bench_model_work wide = w;
+    wide.precision = CLADE_F32;
+    wide.quantized = false;
+    CLADE_TRY(bench_clade_side(job, bench_model_build, &wide, &race->sides[race->n]));
+    race->sides[race->n++].name = f32_too;
+  }
+  bench_peers(race, join, &w);
+  CLADE_TRY(check(race, &w));
+  return bench_take_turns(race);
 }
 
 enum { TRAINS, INFERS };

@@ -20,10 +20,8 @@ typedef struct bench_model_work {
 } bench_model_work;
 
 /* ---- model.c ---- */
-clade_status bench_model_data(bench_model_work *work); /* allocates images and labels */
-void bench_model_free(bench_model_work *work);
-/* side->state is a bench_clade. */
-clade_status bench_model_side(const bench_job *job, const bench_model_work *work, bench_side *side);
+clade_status bench_model_data(clade__arena *arena, bench_model_work *work); /* images and labels */
+clade_status bench_model_build(const void *work, bench_clade *c);           /* work: bench_model_work */
 
 /* ---- onednn_model.c ---- */
 /* Returns NULL, or the reason why oneDNN cannot run the model's layers. */

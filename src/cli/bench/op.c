@@ -56,40 +56,17 @@ static const char *pytorch(const bench_job *job, const void *work, const char *p
   return bench_python(job, peer, &script, side);
 }
 
-static clade_status numbers(bench_op_work *w) {
-  size_t n = (size_t)w->elements, rows = (size_t)(w->n * w->c * w->h);
-  w->a = clade__new(n, sizeof *w->a);
-  w->b = clade__new(n, sizeof *w->b);
-  w->raw_a = clade__new(n, sizeof(float));
-  w->raw_b = clade__new(n, sizeof(float));
-  w->ids = clade__new(rows, sizeof *w->ids);
-  w->mean = clade__new(4 * (size_t)w->c, sizeof *w->mean);
-  if (!w->a || !w->b || !w->raw_a || !w->raw_b || !w->ids || !w->mean) return CLADE_NO_MEMORY;
+static clade_status numbers(clade__arena *arena, bench_op_work *w) {
+  const size_t n = (size_t)w->elements, rows = (size_t)(w->n * w->c * w->h);
+  CLADE_TRY(bench_numbers(arena, 51, w->dtype, n, 1, &w->a, &w->raw_a));
+  CLADE_TRY(bench_numbers(arena, 52, w->dtype, n, 1, &w->b, &w->raw_b));
+  w->ids = clade__arena_new(arena, rows * sizeof *w->ids);
+  w->mean = clade__arena_new(arena, 4 * (size_t)w->c * sizeof *w->mean);
+  if (!w->ids || !w->mean) return CLADE_NO_MEMORY;
   w->scale = w->mean + w->c;
   w->slope = w->scale + w->c;
   w->slope_x = w->slope + w->c;
-  bench_random(51, n, 1, w->a);
-  bench_random(52, n, 1, w->b);
   for (size_t i = 0; i < rows; i++) w->ids[i] = (int32_t)((double)rows * (0.5 + 0.4999 * (double)w->b[i % n]));
-  CLADE_TRY(bench_round(w->dtype, n, w->a, w->raw_a));
-  return bench_round(w->dtype, n, w->b, w->raw_b);
-}
-
-static clade_status compete(bench_race *race, bench_op_work *w) {
-  const size_t bytes = (size_t)race->row.bytes;
-  size_t line;
-  CLADE_TRY(numbers(w));
-  CLADE_TRY(bench_clade_side(race->job, build, w, &race->sides[race->n++]));
-  CLADE_TRY(bench_clade_row(&race->sides[0], w->op->node, &race->row));
-  w->results = ((const bench_clade *)race->sides[0].state)->out_elements;
-  CLADE_TRY(bench_bound_side(race->job, BENCH_COPY, bytes, 0, &race->sides[race->n++]));
-  CLADE_TRY(clade_dtype_bytes(w->dtype, w->w, &line));
-  if (w->op->bound != BENCH_COPY && (w->op->bound != BENCH_ROWS || line >= BENCH_LINE))
-    CLADE_TRY(bench_bound_side(race->job, w->op->bound, bytes, line, &race->sides[race->n++]));
-  bench_peers(race, pytorch, w);
-  CLADE_TRY(bench_check(race, check, w));
-  CLADE_TRY(bench_take_turns(race));
-  race->row.bound = race->row.peer[0].seconds.median;
   return CLADE_OK;
 }
 
@@ -114,21 +91,29 @@ static clade_status accept(const bench_job *job, const bench_shape *shape) {
 }
 
 static clade_status measure(bench_race *race, const bench_shape *shape, int pass) {
+  const bench_job *job = race->job;
+  bench_row *row = &race->row;
   bench_op_work w;
-  size_t bytes;
+  size_t each, line;
   (void)pass;
-  CLADE_TRY(work_of(race->job, shape, &w));
-  CLADE_TRY(clade_dtype_bytes(w.dtype, w.elements, &bytes));
-  w.sizes = race->row.shape;
-  race->row.bytes = w.op->moved * (double)bytes;
-  clade_status status = compete(race, &w);
-  clade__free(w.a);
-  clade__free(w.b);
-  clade__free(w.raw_a);
-  clade__free(w.raw_b);
-  clade__free(w.ids);
-  clade__free(w.mean);
-  return status;
+  CLADE_TRY(work_of(job, shape, &w));
+  CLADE_TRY(clade_dtype_bytes(w.dtype, w.elements, &each));
+  CLADE_TRY(clade_dtype_bytes(w.dtype, w.w, &line));
+  w.sizes = row->shape;
+  row->bytes = w.op->moved * (double)each;
+  const size_t bytes = (size_t)row->bytes;
+  CLADE_TRY(numbers(&race->arena, &w));
+  CLADE_TRY(bench_clade_side(job, build, &w, &race->sides[race->n++]));
+  CLADE_TRY(bench_clade_row(&race->sides[0], w.op->node, row));
+  w.results = ((const bench_clade *)race->sides[0].state)->out_elements;
+  CLADE_TRY(bench_bound_side(job, BENCH_COPY, bytes, 0, &race->sides[race->n++]));
+  if (w.op->bound != BENCH_COPY && (w.op->bound != BENCH_ROWS || line >= BENCH_LINE))
+    CLADE_TRY(bench_bound_side(job, w.op->bound, bytes, line, &race->sides[race->n++]));
+  bench_peers(race, pytorch, &w);
+  CLADE_TRY(bench_check(race, check, &w));
+  CLADE_TRY(bench_take_turns(race));
+  row->bound = row->peer[0].seconds.median;
+  return CLADE_OK;
 }
 
 const bench_group bench_ops = {.name = "op",

@@ -98,7 +98,7 @@ void bench_missing(bench_job *job, const char *peer, const char *reason) {
 
 /* ---- summary of each peer over all its rows ---- */
 typedef struct total {
-  const char *name;
+  const bench_peer_row *first;
   double logs, min;
   int n;
 } total;
@@ -109,9 +109,9 @@ static int totals_of(const bench_job *job, total totals[BENCH_MAX_SIDES]) {
     for (int i = 0; i < job->rows[r].n_peers; i++) {
       const bench_peer_row *p = &job->rows[r].peer[i];
       int at = 0;
-      while (at < n && strcmp(totals[at].name, p->name)) at++;
+      while (at < n && strcmp(totals[at].first->name, p->name)) at++;
       if (at == n && n == BENCH_MAX_SIDES) continue;
-      if (at == n) totals[n++] = (total){.name = p->name, .min = INFINITY};
+      if (at == n) totals[n++] = (total){.first = p, .min = INFINITY};
       totals[at].logs += log(p->ratio);
       totals[at].min = fmin(totals[at].min, p->ratio);
       totals[at].n++;
@@ -119,19 +119,12 @@ static int totals_of(const bench_job *job, total totals[BENCH_MAX_SIDES]) {
   return n;
 }
 
-static const bench_peer_row *first_of(const bench_job *job, const char *name) {
-  for (size_t r = 0; r < job->n_rows; r++)
-    for (int i = 0; i < job->rows[r].n_peers; i++)
-      if (!strcmp(job->rows[r].peer[i].name, name)) return &job->rows[r].peer[i];
-  return NULL;
-}
-
 static void show_summary(const bench_job *job) {
   total totals[BENCH_MAX_SIDES];
   int n = totals_of(job, totals);
   if (n) fputc('\n', job->to);
   for (int i = 0; i < n; i++) {
-    const bench_peer_row *p = first_of(job, totals[i].name);
+    const bench_peer_row *p = totals[i].first;
     fprintf(job->to, "%s (%s, %s, %d threads): geometric mean %.3f, least %.3f, of %d; above 1 Clade is faster\n",
             p->name, p->kernel, p->isa, p->threads, exp(totals[i].logs / totals[i].n), totals[i].min, totals[i].n);
   }
@@ -195,7 +188,7 @@ static json_t *summary_json(const bench_job *job) {
   int n = totals_of(job, totals);
   json_t *summary = json_object();
   for (int i = 0; i < n; i++)
-    cli_json_set(summary, totals[i].name,
+    cli_json_set(summary, totals[i].first->name,
                  json_pack("{s:f, s:f, s:i}", "geomean", exp(totals[i].logs / totals[i].n), "min", totals[i].min, "n",
                            totals[i].n));
   return summary;

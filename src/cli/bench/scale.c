@@ -82,7 +82,7 @@ static clade_status measure(command *job) {
   bench_job *bench = &job->scale.bench;
   CLADE_TRY(bench_open(bench, NULL));
   CLADE_TRY(scale_add_rate(&job->scale.link.add));
-  CLADE_TRY(bench_model_data(&job->scale.work));
+  CLADE_TRY(bench_model_data(&job->scale.arena, &job->scale.work));
   CLADE_TRY(scale_measure(bench, &job->scale.work, NULL, &job->scale.compute));
   job->used = job->scale.link;
   job->used.look = job->scale.compute.poll;

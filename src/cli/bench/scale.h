@@ -26,6 +26,7 @@ typedef struct scale_job {
   int64_t side;
   scale_link link;
   bench_model_work work;
+  clade__arena arena; /* images and labels */
   scale_compute compute;
 } scale_job;
 /* Takes --model, --batch, --side or --rounds, by the option's name. CLI_DONE, or CLI_USAGE with the error printed. */

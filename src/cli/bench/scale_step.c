@@ -41,7 +41,7 @@ int scale_work_of(scale_job *job) {
 }
 
 void scale_close(scale_job *job) {
-  bench_model_free(&job->work);
+  clade__arena_free(&job->arena);
   clade__free(job->compute.buckets);
   clade_device_release(job->bench.device);
 }
@@ -156,7 +156,7 @@ static clade_status add_side(measurement *m, const bench_model_work *work, clade
   w.comm = comm;
   w.compress = wire == SCALE_AS_BF16 ? CLADE_BF16 : CLADE_F32;
   w.low_rank = wire == SCALE_AS_POWERSGD ? 2 : 0;
-  return bench_model_side(m->job, &w, &m->sides[m->n_sides++]);
+  return bench_clade_side(m->job, bench_model_build, &w, &m->sides[m->n_sides++]);
 }
 
 static int by_tag(const void *a, const void *b) { return ((const sum *)a)->tag - ((const sum *)b)->tag; }
