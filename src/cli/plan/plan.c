@@ -164,7 +164,7 @@ static clade_status open_device(command *c) {
   return CLADE_OK;
 }
 
-/* The update's time is by bandwidth, and is not scaled. */
+/* The update's time is by bandwidth, and is not scaled. It can exceed the step's if the variables stay in a cache. */
 static clade_status measure(command *c) {
   plan_job *job = &c->job;
   double update;
@@ -172,7 +172,7 @@ static clade_status measure(command *c) {
   CLADE_TRY(plan_alone(job, job->measured_rows, &job->estimated, &update));
   CLADE_TRY(plan_measure(job, c->device, job->measured_rows, &job->measured));
   const double nodes = job->measured - update;
-  if (nodes > 0) job->device.scale = nodes / (job->estimated - update);
+  job->device.scale = nodes > 0 ? nodes / (job->estimated - update) : job->measured / job->estimated;
   return CLADE_OK;
 }
 
