@@ -205,6 +205,12 @@ int64_t clade__rows(const clade_device_info *device, int64_t rows, int64_t row) 
   return CLADE_MAX(clade__piece(device, rows * row, row, 1 << 14) / row, 1);
 }
 
+void clade__emit_defines(clade_kernel_step *s, const clade__number *defines) {
+  for (; defines && defines->name; defines++) clade_emit_define(s, defines->name, defines->value);
+}
+
+void clade__emit_items(clade_kernel_step *s, int64_t n) { clade_emit_range(s, 1, &(size_t){(size_t)n}, &(size_t){1}); }
+
 void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
   int64_t all[CLADE_MAX_RANK];
   for (int i = 0; i < CLADE_MAX_RANK; i++) {

@@ -22,6 +22,11 @@ clade_status clade__want_computed(const char *op, const char *name, clade_dtype 
 clade_status clade__want_type(const char *op, const char *name, clade_dtype have, clade_dtype want);
 /* Rounds n up to a multiple of `tile`. */
 static inline int64_t clade__up(int64_t n, int64_t tile) { return (n + tile - 1) / tile * tile; }
+/* Number of parts of at most `part` elements; a part is one element at least. */
+static inline int64_t clade__ceil_div(int64_t n, int64_t part) {
+  part = CLADE_MAX(part, 1);
+  return (n + part - 1) / part;
+}
 /* Product of the dimensions [from, to). The dimensions must not be symbolic. */
 int64_t clade__product(const clade_shape *shape, int from, int to);
 /* Row-major strides, also for axes of size 1. */
@@ -63,6 +68,16 @@ double clade__bytes_of(clade_dtype dtype, int64_t elements); /* size in memory, 
 const char *clade__cut_short(const clade_device_info *device, double passes);
 /* Local memory available to one kernel, in bytes. */
 uint64_t clade__local_most(const clade_device_info *device);
+/* Compile-time parameters: clade__emit_defines(s, CLADE__DEFINES({"ROWS", rows}, {"WIDTH", width})). */
+typedef struct clade__number {
+  const char *name; /* NULL ends the list */
+  int64_t value;
+} clade__number;
+#define CLADE__DEFINES(...) ((const clade__number[]){__VA_ARGS__, {NULL, 0}})
+void clade__emit_defines(clade_kernel_step *s, const clade__number *defines);
+/* Passes up to eight numbers as an index8_t. */
+#define CLADE__EMIT8(s, ...) \
+  clade_emit_index8(s, (int)CLADE_COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]){__VA_ARGS__})
 /* Passes eight numbers: the `rank` given ones come last, and leading axes that do not exist are `none`. */
 void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none);
 /* Number of floats in the vectors of CPU kernels: 4, 8 or 16. */
@@ -98,6 +113,7 @@ bool clade__streams(const clade_device_info *device, const clade_type *type);
 /* A one-dimensional launch of `n` work-items. On CPUs, where a work-item does much work, a work-group is one work-item;
  * elsewhere, 64. */
 void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n);
+void clade__emit_items(clade_kernel_step *s, int64_t n); /* groups of one work-item on any device */
 /* Elements per work-item, out of `n`. On CPUs: at most `most`, and few enough that all cores are busy. Elsewhere:
  * `few`. */
 int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most);

@@ -83,7 +83,7 @@ enum { CLADE__SIMT_LOCAL = 2 * 8 * (16 + 16 + 8) * 4 + (2 * 8 + 16) * 32 };
 #define CLADE__WARPGROUPS \
   CLADE__BY_UNIT, .units = clade__product_warpgroups, .needs_units = 1 << CLADE_UNIT_WGMMA | 1 << CLADE_UNIT_WGMMA_BYTES
 
-/* ---- implementations: of gemm; of conv2d and conv2d_data (gather); of conv2d_weights (weights) ---- */
+/* ---- implementations: of gemm, and of all passes of convolution (conv) ---- */
 #define CLADE__PRODUCT_WAYS(X, OF) X(OF, simt) X(OF, warp) X(OF, warpgroup)
 #define CLADE__PRODUCT_DECLARE(OF, WAY)                                         \
   const char *clade__##OF##_##WAY##_accept(const clade_query *q);               \
@@ -91,19 +91,15 @@ enum { CLADE__SIMT_LOCAL = 2 * 8 * (16 + 16 + 8) * 4 + (2 * 8 + 16) * 32 };
   clade_status clade__##OF##_##WAY##_emit(clade_emit *e, const clade_query *q); \
   extern const clade_space clade__##OF##_##WAY##_space;
 CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, gemm)
-CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, gather)
-CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, weights)
+CLADE__PRODUCT_WAYS(CLADE__PRODUCT_DECLARE, conv)
 const char *clade__gemm_warp_loose_accept(const clade_query *q);
 const char *clade__gemm_warpgroup_loose_accept(const clade_query *q);
 double clade__gemm_loose_cost(const clade_query *q);
-#define CLADE__LAST_WAYS(X, OF) X(OF, warp) X(OF, warpgroup)
-CLADE__LAST_WAYS(CLADE__PRODUCT_DECLARE, gather_last)
-CLADE__LAST_WAYS(CLADE__PRODUCT_DECLARE, weights_last)
+CLADE__PRODUCT_DECLARE(conv_last, warp)
+CLADE__PRODUCT_DECLARE(conv_last, warpgroup)
 size_t clade__gemm_tiles_workspace(const clade_query *q);
-size_t clade__gather_tiles_workspace(const clade_query *q);
-void clade__gather_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-void clade__weights_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-size_t clade__weights_tiles_workspace(const clade_query *q);
+size_t clade__conv_tiles_workspace(const clade_query *q);
+void clade__conv_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 
 #define CLADE__PRODUCT(OF, WAY)                                                                                   \
   .accept = clade__##OF##_##WAY##_accept, .cost = clade__##OF##_##WAY##_cost, .emit = clade__##OF##_##WAY##_emit, \

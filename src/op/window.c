@@ -81,6 +81,12 @@ clade__map_1d clade__window_covered_by(const clade__window *w, int axis) {
   return (clade__map_1d){1, w->pad[axis], -w->dilation[axis], w->stride[axis]};
 }
 
+int64_t clade__gcd(int64_t a, int64_t b) { return b ? clade__gcd(b, a % b) : a; }
+
+int64_t clade__map_step(clade__map_1d m) { return m.div / clade__gcd(m.div, m.delta < 0 ? -m.delta : m.delta); }
+
+int64_t clade__map_first(clade__map_1d m, int64_t taps) { return m.add + CLADE_MIN((taps - 1) * m.delta, 0); }
+
 void clade__emit_maps(clade_kernel_step *s, const clade__window *w, clade__map_1d (*map)(const clade__window *, int)) {
   clade__map_1d y = map(w, 0), x = map(w, 1);
   clade_emit_index8(s, 8, (int64_t[]){y.mul, y.add, y.delta, y.div, x.mul, x.add, x.delta, x.div});

@@ -42,6 +42,11 @@ typedef struct clade__map_1d {
 } clade__map_1d;
 clade__map_1d clade__window_covers(const clade__window *window, int axis);
 clade__map_1d clade__window_covered_by(const clade__window *window, int axis);
+int64_t clade__gcd(int64_t a, int64_t b);
+/* Distance between taps that reach whole positions. */
+int64_t clade__map_step(clade__map_1d map);
+/* The first pixel that `taps` adjacent taps reach from position 0. */
+int64_t clade__map_first(clade__map_1d map, int64_t taps);
 /* Emits the maps of both axes: mul, add, delta and div of height, then of width. */
 void clade__emit_maps(clade_kernel_step *s, const clade__window *window,
                       clade__map_1d (*map)(const clade__window *, int));

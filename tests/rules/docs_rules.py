@@ -18,14 +18,15 @@ def sentence(root, path):
 
 
 def implementations(root, text):
-    """The names in an op's table; a row that is a macro has its name as first argument, in the macro's
-    definition or, of CLADE__SYSTOLIC, in the row's."""
+    """The names in an op's table; a row that is a macro has its name as first argument or in the macro's definition. A
+    row may be the address of an implementation, which CLADE__SYSTOLIC stands for."""
     table = re.search(r"clade_impl \*const \w+\[\] =\s*\{(.*?)NULL,?\s*\};", text, re.S)
+    rows = re.sub(r"CLADE__SYSTOLIC\((\w+)\)", r"\n&clade__systolic_\1,", table.group(1) if table else "")
     names = []
     for literal, macro, argument, row in re.findall(
-            r'CLADE_IMPL\(\s*\.name = "(\w+)"|(?:^\s*|CLADE_IMPL\(\s*)(CLADE__\w+)(?:\((?:"(\w+)"|(\w+)))?',
-            table.group(1) if table else "", re.M):
-        names.append(literal or argument or (row_name(root, row) if macro == "CLADE__SYSTOLIC" else macro_name(root, macro)))
+            r'CLADE_IMPL\(\s*\.name = "(\w+)"|(?:^\s*|CLADE_IMPL\(\s*)(CLADE__\w+)(?:\("(\w+)")?|^\s*&(clade__\w+),',
+            rows, re.M):
+        names.append(literal or argument or (row_name(root, row) if row else macro_name(root, macro)))
     return ", ".join(names) if names else "none: a view" if "CLADE_OP_VIEW" in text else "none"
 
 
@@ -39,10 +40,10 @@ def macro_name(root, macro):
 
 def row_name(root, row):
     for path in files(root, ".c"):
-        found = re.search(rf'const clade_impl clade__systolic_{row} =.*?\.name = "(\w+)"', read(root, path), re.S)
+        found = re.search(rf'^const clade_impl {row} =.*?\.name = "(\w+)"', read(root, path), re.S | re.M)
         if found:
             return found.group(1)
-    raise FileNotFoundError(f"no file defines the implementation clade__systolic_{row}")
+    raise FileNotFoundError(f"no file defines the implementation {row}")
 
 
 def cell(text):

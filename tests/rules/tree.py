@@ -73,7 +73,7 @@ def op_code(root, source):
         table = code(read(root, path))
         if path not in own and f"clade_impl *const clade__{shared.group(1)}[] =" in table:
             if shared.group(2):
-                table = re.sub(r'CLADE_IMPL\(\.name = "\w+"', "CLADE_IMPL(", table, count=int(shared.group(2)))
+                table = re.sub(r'CLADE_IMPL\(\.name = "\w+"|&clade__\w+,', "", table, count=int(shared.group(2)))
             texts.insert(0, table)
     return "\n".join(texts)
 

@@ -2,7 +2,7 @@
 #include "op/conv/conv.h"
 #include "program/libraries.h"
 
-const char *clade__conv_clblast_accept(const clade_query *q) {
+static const char *accept(const clade_query *q) {
   const clade__conv_attrs *at = q->node->attrs;
   const clade__window *w = &at->window;
   int64_t elements = 1;
@@ -16,7 +16,7 @@ const char *clade__conv_clblast_accept(const clade_query *q) {
   return clade__clblast_missing();
 }
 
-clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q) {
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__conv_attrs *at = q->node->attrs;
   const clade_shape *x = &q->node->in[0].shape, *w = &q->node->in[1].shape;
   clade__clblast_conv work = {.images = (size_t)x->dim[0], .channels = (size_t)x->dim[1], .filters = (size_t)w->dim[0]};
@@ -28,8 +28,9 @@ clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q) {
     work.dilation[i] = (size_t)at->window.dilation[i];
   }
   clade_kernel_step *s = clade_emit_library(e, "CLBlastSconvgemm", &clade__clblast_convgemm, &work, sizeof work);
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
+  clade__conv_operands(s);
   return CLADE_OK;
 }
+
+const clade_impl clade__gather_clblast =
+    CLADE__CONV_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = accept, .emit = emit);

@@ -7,9 +7,6 @@
 #include "ir/ties.h"
 #include "op/conv/conv.h"
 #include "op/elt/epilogue.h"
-#include "op/group.h"
-#include "op/product.h"
-#include "op/systolic.h"
 
 #include <inttypes.h>
 
@@ -20,8 +17,24 @@ const clade_attr clade__conv_table[] = {
     {"epilogue", CLADE_ATTR_BYTES, offsetof(clade__conv_attrs, epilogue), sizeof(clade__elt)},
     {0}};
 
-clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,
-                               clade_shape *out) {
+/* Each pass computes one of x, w and y from the other two. */
+enum { X, W, Y, ROLES };
+static const struct pass {
+  const clade_op *op;
+  int in[2];
+} passes[ROLES] = {[X] = {&clade__op_conv2d_data, {Y, W}},
+                   [W] = {&clade__op_conv2d_weights, {X, Y}},
+                   [Y] = {&clade__op_conv2d, {X, W}}};
+
+static int result_of(const clade_op *op) {
+  int role = X;
+  while (passes[role].op != op) role++;
+  return role;
+}
+
+/* Checks the shapes of y = conv2d(x, w). If `y` is NULL, its shape is only written to *out. */
+static clade_status check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,
+                          clade_shape *out) {
   const clade__conv_attrs *a = n->attrs;
   const char *op = n->op->name;
   char s[200], t[200];
@@ -62,8 +75,12 @@ static void tie_groups(clade_ties *t, const clade__conv_attrs *a, const clade_sh
   }
 }
 
-void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y) {
+/* In conv2d_data with groups, channels of x cannot be pruned: the number of groups is an attribute, and no weight's
+ * shape implies it. */
+void clade__conv_ties(clade_ties *t, const clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
+  const bool forward = n->op == &clade__op_conv2d;
+  const int x = forward ? 0 : n->n_in, y = forward ? n->n_in : 0;
   clade_tie_axes(t, x, 0, y, 0);
   for (int i = 2; i < 4; i++) {
     clade_keep_axis(t, x, i);
@@ -73,12 +90,16 @@ void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y) {
   if (a->groups > 1 && n->in[1].shape.dim[1] == 1) clade_keep_axis(t, 1, 1);
   tie_groups(t, a, &n->in[1].shape, x, y);
   clade__tie_broadcast(t, n, 2);
+  if (forward || a->groups == 1) return;
+  clade_keep_axis(t, y, 1);
+  clade_keep_axis(t, x, 1);
 }
 
-static void ties(clade_ties *t, const clade_node *n) { clade__conv_ties(t, n, 0, n->n_in); }
-
-/* Dimensions that can be split: samples, and channels or whole groups. `shape`: an attribute holds the shape of x. */
-void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool shape) {
+/* Dimensions that can be split: samples, and channels or whole groups. In conv2d_data an attribute holds the `shape` of
+ * x. */
+void clade__conv_dims(clade_dims *d, const clade_node *n) {
+  const bool shape = n->op == &clade__op_conv2d_data;
+  const int x = shape ? n->n_in : 0, y = shape ? 0 : n->n_in;
   const clade__conv_attrs *a = n->attrs;
   const clade_shape *w = &n->in[1].shape;
   const size_t dim = offsetof(clade__conv_attrs, shape.dim);
@@ -105,17 +126,6 @@ void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool sha
   if (shape) clade__dims_length(d, in, dim + sizeof(clade_dim), 1);
 }
 
-static void dims(clade_dims *d, const clade_node *n) { clade__conv_dims(d, n, 0, n->n_in, false); }
-
-clade_status clade__conv_operands(const clade_node *n, const char *first, const char *second) {
-  clade_dtype a = n->in[0].dtype, b = n->in[1].dtype;
-  CLADE_TRY(clade__want_dense(n));
-  CLADE_TRY(clade__want_float(n, 0, first));
-  if (a == b) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "%s: %s is %s and %s is %s; expected the same type", n->op->name, first, clade_dtype_name(a),
-                    second, clade_dtype_name(b));
-}
-
 clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
                            const clade_shape *shape) {
   clade__conv_attrs at;
@@ -129,38 +139,50 @@ clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv
   return clade_node_add(g, op, NULL, &at, 2, (clade_val[]){a, b}, NULL);
 }
 
-clade_status clade__conv_plain(const clade_grad *g) {
-  if (g->node->n_in == 2 && !((const clade__conv_attrs *)g->node->attrs)->epilogue.n_insn) return CLADE_OK;
-  return CLADE_FAIL(UNSUPPORTED, "%s: derivatives are taken before an epilogue is fused in", g->node->op->name);
-}
-
-/* For 8-bit operands, x may be unsigned, as in gemm. */
-static clade_status operands(const clade_node *n, clade_dtype *out) {
-  const clade_dtype x = n->in[0].dtype, w = n->in[1].dtype;
-  *out = x;
-  if (x != CLADE_I8 && x != CLADE_U8) return clade__conv_operands(n, "x", "w");
-  *out = CLADE_I32;
+/* Operands are dense floats of one type, or those of conv2d x in i8 or u8, as in gemm, and w in i8. */
+static clade_status check_types(const clade_node *n, const int *role, clade_dtype *out) {
+  static const char *const names[ROLES] = {"x", "w", "y"};
+  const clade_dtype a = n->in[0].dtype, b = n->in[1].dtype;
+  const bool bytes = n->op == &clade__op_conv2d && (a == CLADE_I8 || a == CLADE_U8);
+  const char *first = names[role[0]], *second = names[role[1]];
+  *out = bytes ? CLADE_I32 : a;
   CLADE_TRY(clade__want_dense(n));
-  return w == CLADE_I8 ? CLADE_OK
-                       : CLADE_FAIL(DTYPE, "conv2d: x is %s and w is %s; expected w in i8", clade_dtype_name(x),
-                                    clade_dtype_name(w));
+  if (!bytes) CLADE_TRY(clade__want_float(n, 0, first));
+  if (b == (bytes ? CLADE_I8 : a)) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: %s is %s and %s is %s; expected %s", n->op->name, first, clade_dtype_name(a), second,
+                    clade_dtype_name(b), bytes ? "w in i8" : "the same type");
 }
 
-static clade_status infer(clade_node *n) {
-  clade_type out = {0};
-  CLADE_TRY(operands(n, &out.dtype));
-  CLADE_TRY(clade__conv_check(n, &n->in[0].shape, &n->in[1].shape, NULL, &out.shape));
-  CLADE_TRY(clade__epilogue_infer(n, &out));
+clade_status clade__conv_infer(clade_node *n) {
+  const clade__conv_attrs *a = n->attrs;
+  const int result = result_of(n->op), *in = passes[result].in;
+  const clade_shape *shape[ROLES] = {NULL};
+  clade_type out = {.shape = a->shape};
+  clade_shape y;
+  for (int i = 0; i < 2; i++) shape[in[i]] = &n->in[i].shape;
+  if (result != Y) shape[result] = &a->shape;
+  CLADE_TRY(check_types(n, in, &out.dtype));
+  CLADE_TRY(check(n, shape[X], shape[W], shape[Y], &y));
+  if (result == Y) out.shape = y;
+  if (result != W) CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;
   return CLADE_OK;
 }
 
-static clade_status grad(clade_grad *g) {
+/* The gradient by an operand is the pass that computes it, from the other operand and the result's gradient. */
+clade_status clade__conv_grad(clade_grad *g) {
   const clade__conv_attrs *a = g->node->attrs;
-  clade_val x = g->in[0], w = g->in[1], dy = g->dout[0];
-  CLADE_TRY(clade__conv_plain(g));
-  if (g->wanted[0]) g->din[0] = clade__conv_node(g->graph, &clade__op_conv2d_data, a, dy, w, &g->node->in[0].shape);
-  if (g->wanted[1]) g->din[1] = clade__conv_node(g->graph, &clade__op_conv2d_weights, a, x, dy, &g->node->in[1].shape);
+  const int result = result_of(g->node->op), *in = passes[result].in;
+  clade_val value[ROLES];
+  if (g->node->n_in > 2 || a->epilogue.n_insn)
+    return CLADE_FAIL(UNSUPPORTED, "%s: derivatives are taken before an epilogue is fused in", g->node->op->name);
+  for (int i = 0; i < 2; i++) value[in[i]] = g->in[i];
+  value[result] = g->dout[0];
+  for (int i = 0; i < 2; i++) {
+    const struct pass *p = &passes[in[i]];
+    const clade_shape *shape = in[i] == Y ? NULL : &g->node->in[i].shape;
+    if (g->wanted[i]) g->din[i] = clade__conv_node(g->graph, p->op, a, value[p->in[0]], value[p->in[1]], shape);
+  }
   return CLADE_OK;
 }
 
@@ -172,11 +194,11 @@ const clade_op clade__op_conv2d = {
     .n_out = 1,
     .attr_bytes = sizeof(clade__conv_attrs),
     .attrs = clade__conv_table,
-    .infer = infer,
-    .grad = grad,
+    .infer = clade__conv_infer,
+    .grad = clade__conv_grad,
     .impls = clade__conv_impls,
     .problem_in = 2,
-    .ties = ties,
+    .ties = clade__conv_ties,
     .autocast = CLADE_AUTOCAST_NARROW,
-    .dims = dims,
+    .dims = clade__conv_dims,
 };

@@ -1,69 +1,67 @@
-/* Depthwise conv2d and conv2d_data on CPUs: division of work and cost. Sums do not depend on the division. */
+/* Depthwise convolutions on CPUs, of all passes: division of work and cost. Sums of conv2d and conv2d_data do not
+ * depend on the division; the partition of the sums of conv2d_weights depends only on the sizes, for reproducibility.
+ */
 #include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
 
 #include <math.h>
 
-/* Channels of a block; sizes of the kernel's private buffers in floats; largest number of phases; positions at a time.
- */
-enum { LANES = 16, SOURCE = 32768, BLOCK = 32768, PHASES = 16, RUN = 8 };
+/* Sizes of the kernels' private buffers in floats; largest number of phases; positions at a time. */
+enum { LANES = CLADE__LANES, SOURCE = 32768, BLOCK = 32768, PHASES = 16, RUN = 8 };
 enum { EXACT_TAPS = (1 << 24) / (255 * 128) }; /* sums of products of bytes up to 2^24 are exact in f32 */
 
+static int64_t blocks_of(const clade__conv *g) { return clade__ceil_div(g->groups, LANES); }
+
+/* ---- conv2d and conv2d_data ---- */
 typedef struct plan {
-  clade__gather g;
+  clade__conv g;
+  int64_t units;                         /* blocks of channels, of all images */
   int64_t blocks, lines, columns, boxes; /* blocks, lines and columns of a work-item; tiles of an image */
   double held;                           /* source pixels that a tile copies */
   bool fits;
 } plan;
 
-bool clade__depthwise(const clade__gather *g) { return g->groups > 1 && g->rows == 1 && g->inner == 1; }
-
-static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
-
 /* Source pixels along an axis that `places` positions need. */
-static int64_t held(const clade_query *q, const clade__gather *g, int axis, int64_t places) {
-  clade__map_1d m = g->map(clade__conv_window(q->node), axis);
+static int64_t held(const clade__conv *g, int axis, int64_t places) {
+  const clade__map_1d m = g->map[axis];
   int64_t reach = (g->kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta);
   return CLADE_MIN(((places - 1) * m.mul + reach) / m.div + 2, g->source[axis]);
 }
 
-static bool fits(const clade_query *q, plan *p, bool turned) {
-  int64_t div = p->g.map(clade__conv_window(q->node), 1).div;
-  p->held = (double)held(q, &p->g, 0, p->lines) * (double)held(q, &p->g, 1, p->columns);
-  return (!turned || p->held * LANES <= SOURCE) && (double)(p->lines * p->columns + RUN * div) * LANES <= BLOCK;
+static bool fits(plan *p, bool turned) {
+  p->held = (double)held(&p->g, 0, p->lines) * (double)held(&p->g, 1, p->columns);
+  return (!turned || p->held * LANES <= SOURCE) &&
+         (double)(p->lines * p->columns + RUN * p->g.map[1].div) * LANES <= BLOCK;
 }
 
 static plan plan_in(const clade_query *q, bool x_blocked) {
-  plan p = {.g = clade__gather_of(q->node), .blocks = 1};
-  const clade__gather *g = &p.g;
-  int64_t units = g->n * parts(g->groups, LANES), most = CLADE_MAX(q->device->compute_units, 1u);
+  plan p = {.g = clade__conv_of(q->node), .blocks = 1};
+  const clade__conv *g = &p.g;
+  const int64_t cores = clade__conv_units(q);
+  p.units = g->n * blocks_of(g);
   p.lines = CLADE_MAX(g->result[0], 1);
   p.columns = CLADE_MAX(g->result[1], 1);
-  while (p.lines > 1 && (!fits(q, &p, !x_blocked) || parts(g->result[0], p.lines) * units < 4 * most))
+  while (p.lines > 1 && (!fits(&p, !x_blocked) || clade__ceil_div(g->result[0], p.lines) * p.units < 4 * cores))
     p.lines = (p.lines + 1) / 2;
-  while (p.columns > 1 && !fits(q, &p, !x_blocked)) p.columns = (p.columns + 1) / 2;
-  p.fits = fits(q, &p, !x_blocked);
-  p.boxes = parts(g->result[0], p.lines) * parts(g->result[1], p.columns);
-  if (p.boxes == 1) p.blocks = CLADE_MAX(units / (8 * most), 1);
+  while (p.columns > 1 && !fits(&p, !x_blocked)) p.columns = (p.columns + 1) / 2;
+  p.fits = fits(&p, !x_blocked);
+  p.boxes = clade__ceil_div(g->result[0], p.lines) * clade__ceil_div(g->result[1], p.columns);
+  if (p.boxes == 1) p.blocks = CLADE_MAX(p.units / (8 * cores), 1);
   return p;
 }
 
-const char *clade__depthwise_accept(const clade_query *q) {
-  const clade__window *w = clade__conv_window(q->node);
-  clade__gather g = clade__gather_of(q->node);
+static const char *accept(const clade_query *q) {
+  const clade__conv g = clade__conv_of(q->node);
   const bool whole = clade__is_integer(q->node->in[0].dtype);
-  const char *reason = whole ? clade__conv_small(q) : clade__gather_small(q);
+  const char *reason = clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_SMALL);
   if (reason) return reason;
-  if (!clade__depthwise(&g)) return "made for groups of one channel";
-  if (whole && g.kernel[0] * g.kernel[1] > EXACT_TAPS)
-    return "made for windows whose sums of bytes floats hold exactly";
-  if (g.map(w, 0).div > PHASES || g.map(w, 1).div > PHASES) return "made for small steps";
+  if (whole && g.taps > EXACT_TAPS) return "made for windows whose sums of bytes floats hold exactly";
+  if (g.map[0].div > PHASES || g.map[1].div > PHASES) return "made for small steps";
   return plan_in(q, q->config[0] == CLADE__BLOCKED).fits
              ? NULL
              : "a window needs more of the source than a work-item's memory has";
 }
 
-void clade__depthwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   clade__gather_images(q, q->config[0], in, out);
   in[1] = (clade_layout){.axis = 0, .block = LANES};
 }
@@ -71,62 +69,124 @@ void clade__depthwise_layouts(const clade_query *q, clade_layout *in, clade_layo
 /* The plan for the node's own layouts. */
 static plan plan_of(const clade_query *q) { return plan_in(q, q->node->in[0].layout.block > 0); }
 
-static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
-
 /* True if adjacent positions of a line share loaded pixels: windows of up to three adjacent taps, of five, and, without
  * stride, of seven. */
-static bool slides(const clade__gather *g, clade__map_1d along) {
-  const int64_t delta = along.delta < 0 ? -along.delta : along.delta, period = along.div / common(along.div, delta);
-  const int64_t taps = (g->kernel[1] + period - 1) / period;
+static bool slides(const clade__conv *g) {
+  const clade__map_1d along = g->map[1];
+  const int64_t delta = along.delta < 0 ? -along.delta : along.delta, period = clade__map_step(along);
+  const int64_t taps = clade__ceil_div(g->kernel[1], period);
   if (taps > 1 && delta * period != along.div) return false;
   return along.mul == 1 ? taps <= 3 || taps == 5 || taps == 7 : along.mul == 2 && (taps == 3 || taps == 5);
 }
 
-/* In cycles of a core that starts two vector operations per cycle. Lines of the window outside of the source are
- * skipped. */
-double clade__depthwise_cost(const clade_query *q) {
-  const clade__window *w = clade__conv_window(q->node);
-  plan p = plan_of(q);
-  const clade__gather *g = &p.g;
+/* Lines of the window outside of the source are skipped. */
+static double cost(const clade_query *q) {
+  const plan p = plan_of(q);
+  const clade__conv *g = &p.g;
   bool x_blocked = q->node->in[0].layout.block > 0, y_blocked = q->node->out[0].layout.block > 0;
   double taps =
-      (double)(CLADE_MIN(g->kernel[0], g->source[0]) * g->kernel[1]) / (double)(g->map(w, 0).div * g->map(w, 1).div);
+      (double)(CLADE_MIN(g->kernel[0], g->source[0]) * g->kernel[1]) / (double)(g->map[0].div * g->map[1].div);
   double vectors = (double)LANES / clade__vector_width(q->device), places = (double)(g->result[0] * g->result[1]);
   double lines = (double)g->result[0] * ceil((double)g->result[1] / (double)p.columns);
-  double unit = places * vectors * (taps * (slides(g, g->map(w, 1)) ? 0.6 : 1.2) + (y_blocked ? 1.5 : 4)) + lines * 60 +
+  double unit = places * vectors * (taps * (slides(g) ? 0.6 : 1.2) + (y_blocked ? 1.5 : 4)) + lines * 60 +
                 (x_blocked ? 0 : p.held * (double)p.boxes * vectors * 3);
-  double items = ceil((double)(g->n * parts(g->groups, LANES)) / (double)p.blocks) * (double)p.boxes;
-  double item = unit * (double)p.blocks / (double)p.boxes + 600;
-  double units = CLADE_MAX(q->device->compute_units, 1u);
-  return clade__conv_vec_cost(q, ceil(items / units) * units * item);
+  double items = ceil((double)p.units / (double)p.blocks) * (double)p.boxes;
+  double item = unit * (double)p.blocks / (double)p.boxes + 600, cores = (double)clade__conv_units(q);
+  return clade__conv_cost(q, ceil(items / cores) * cores * item);
 }
 
-clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  plan p = plan_of(q);
-  const clade__gather *g = &p.g;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_depthwise");
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_define_text(s, "TB", clade_dtype_name(n->in[1].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "INTEGER", clade__is_integer(n->in[0].dtype));
-  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "X_BLOCKED", n->in[0].layout.block > 0);
-  clade_emit_define(s, "Y_BLOCKED", n->out[0].layout.block > 0);
-  clade_emit_define(s, "SOURCE", SOURCE);
-  clade_emit_define(s, "BLOCK", BLOCK);
-  clade_emit_define(s, "PHASES", PHASES);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16_whole(s, n));
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
-  clade__gather_sizes(s, g);
-  clade_emit_index8(s, 2, (int64_t[]){g->kernel[0], g->kernel[1]});
-  clade__emit_maps(s, clade__conv_window(n), g->map);
-  clade_emit_index8(s, 3, (int64_t[]){p.blocks, p.lines, p.columns});
-  clade__gather_result(s, n);
-  int64_t items = parts(g->n * parts(g->groups, LANES), p.blocks) * p.boxes;
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
-  return CLADE_OK;
+  const plan p = plan_of(q);
+  const clade__conv *g = &p.g;
+  clade_kernel_step *s;
+  const clade__number *defines = CLADE__DEFINES(
+      {"INTEGER", clade__is_integer(n->in[0].dtype)}, {"X_BLOCKED", n->in[0].layout.block > 0},
+      {"Y_BLOCKED", n->out[0].layout.block > 0}, {"SOURCE", SOURCE}, {"BLOCK", BLOCK}, {"PHASES", PHASES});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_depthwise", CLADE__WHOLE, defines, &s));
+  clade__conv_operands(s);
+  clade__conv_sizes(s, g);
+  CLADE__EMIT8(s, g->kernel[0], g->kernel[1]);
+  clade__conv_maps(s, g);
+  CLADE__EMIT8(s, p.blocks, p.lines, p.columns);
+  return clade__gather_end(s, q, clade__ceil_div(p.units, p.blocks) * p.boxes);
 }
+
+const clade_impl clade__gather_depthwise =
+    CLADE__CONV_IMPL(.name = "depthwise", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
+                     .emit = emit, .space = &clade__conv_three_layouts, .alternatives = CLADE__ALTERNATIVES,
+                     .file = "conv2d_depthwise");
+
+/* ---- conv2d_weights ---- */
+/* Most taps; sizes of private buffers in floats for sums and for transposed results. */
+enum { SUMMED_TAPS = 63, SUMS_ROOM = SUMMED_TAPS * 3 * LANES, RESULTS = 16384 };
+
+static bool turned(const clade_query *q) { return !q->node->in[0].layout.block; }
+
+/* Lines of y that a work-item transposes at a time, limited by its buffers. */
+static int64_t at_once(const clade__conv *c) {
+  const clade__map_1d m = c->map[0];
+  int64_t source = SOURCE / LANES / CLADE_MAX(c->source[1], 1), result = RESULTS / LANES / CLADE_MAX(c->result[1], 1);
+  int64_t reach = CLADE_MIN((c->kernel[0] - 1) * m.delta + 1, c->source[0]);
+  if (source < reach) return 0;
+  return CLADE_MIN(CLADE_MIN((source - reach) / m.mul + 1, result), CLADE_MAX(c->result[0], 1));
+}
+
+/* Estimated cycles of all work-items with `lines` lines each, plus the longest one for each core. */
+static double weights_cycles(const clade_query *q, const clade__conv *c, int64_t lines) {
+  double all = (double)(c->n * c->result[0]), count = ceil(all / (double)lines);
+  double vectors = 16.0 / clade__vector_width(q->device), wide = (double)c->result[1];
+  double nines = ceil((double)c->kernel[0] / 3) * ceil((double)c->kernel[1] / 3);
+  double line = vectors * nines * (wide * 5.5 + 20);
+  if (turned(q))
+    line += vectors * 3 * (wide + (double)(c->source[0] * c->source[1]) / CLADE_MAX((double)c->result[0], 1));
+  double own = 20 * (double)c->taps + 400, blocks = (double)blocks_of(c);
+  return blocks * (all * line + count * own) + CLADE__WEIGHTS_UNITS * ((double)lines * line + own) +
+         clade__weights_join_cycles(c, (int64_t)count);
+}
+
+static int64_t lines_of(const clade_query *q, const clade__conv *c) { /* of a part */
+  int64_t all = CLADE_MAX(c->n * c->result[0], 1), best = all;
+  for (int64_t lines = all; lines > 1; lines = (lines + 1) / 2)
+    if (weights_cycles(q, c, lines) < weights_cycles(q, c, best)) best = lines;
+  return best;
+}
+
+static int64_t parts_of(const clade_query *q, const clade__conv *c) {
+  return CLADE_MAX(clade__ceil_div(c->n * c->result[0], lines_of(q, c)), 1);
+}
+
+static const char *weights_accept(const clade_query *q) {
+  const clade__conv c = clade__conv_of(q->node);
+  const char *reason = clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_FLOATS | CLADE__CONV_FEW);
+  if (reason) return reason;
+  if (c.taps > SUMMED_TAPS) return "made for small windows";
+  return q->config[0] == CLADE__BLOCKED || at_once(&c) ? NULL
+                                                       : "a window's lines are too many for a work-item's memory";
+}
+
+static double weights_cost(const clade_query *q) {
+  const clade__conv c = clade__conv_of(q->node);
+  return clade__conv_cost(q, weights_cycles(q, &c, lines_of(q, &c)));
+}
+
+static size_t weights_workspace(const clade_query *q) {
+  const clade__conv c = clade__conv_of(q->node);
+  return clade__weights_scratch(q, parts_of(q, &c), false);
+}
+
+static clade_status weights_emit(clade_emit *e, const clade_query *q) {
+  const clade__conv c = clade__conv_of(q->node);
+  const int64_t parts = parts_of(q, &c), lines = turned(q) ? at_once(&c) : CLADE_MAX(c.result[0], 1);
+  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_depthwise", &c, parts);
+  clade__emit_defines(s, CLADE__DEFINES({"WIDTH", clade__vector_width(q->device)}, {"X_BLOCKED", !turned(q)},
+                                        {"SUMS_ROOM", SUMS_ROOM}, {"SOURCE", SOURCE}, {"BLOCK", RESULTS}));
+  CLADE__EMIT8(s, lines_of(q, &c), lines);
+  clade__emit_items(s, blocks_of(&c) * parts);
+  return clade__weights_join(e, q, parts, false, false);
+}
+
+const clade_impl clade__weights_depthwise =
+    CLADE__CONV_IMPL(.name = "depthwise", CLADE__CONV_VEC, .accept = weights_accept, .layouts = clade__weights_images,
+                     .cost = weights_cost, .workspace = weights_workspace, .emit = weights_emit,
+                     .space = &clade__conv_two_layouts, .alternatives = 2, .file = "conv2d_depthwise");

@@ -1,13 +1,12 @@
 /* Direct conv2d and conv2d_data on CPUs, vectorized along output channels: layouts, division of work, cost. */
 #include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
 
 #include <math.h>
 
-/* Channels of a block; sizes of the kernel's private buffers in floats, and of its index tables. */
-enum { LANES = 16, SOURCE = 57344, WEIGHTS = 32768, BLOCK = 32768, MOST_PLACES = 400, MOST_TAPS = 128 };
-/* Parameters. layouts: below; images, lines, columns, channels: the block of results of a work-item; places, vectors:
- * the register tile; depth: input channels at a time. */
+/* Sizes of the kernel's private buffers in floats, and of its index tables. */
+enum { LANES = CLADE__LANES, SOURCE = 57344, WEIGHTS = 32768, BLOCK = 32768, MOST_PLACES = 400, MOST_TAPS = 128 };
+/* Parameters. layouts: an alternative; images, lines, columns, channels: the block of results of a work-item; places,
+ * vectors: the register tile; depth: input channels at a time. */
 enum { LAYOUTS, IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS };
 enum { ALL, LINE, ONE }; /* taps at a time */
 
@@ -15,7 +14,7 @@ enum { ALL, LINE, ONE }; /* taps at a time */
 /* Positions of the largest phase and, along each axis, what is copied of the source: every `unit`-th pixel, where
  * neighboring positions are `apart` and neighboring taps `next` copied pixels from each other. */
 typedef struct problem {
-  clade__gather g;
+  clade__conv g;
   int64_t grid[2], taps[2], phases, unit[2], apart[2], next[2];
   double mean_taps; /* of a phase */
   double reached;   /* fraction of all products that tiles do not skip */
@@ -26,16 +25,6 @@ typedef struct problem {
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
 /* Positions per register tile. With 16 lanes, more than ten would run out of registers for addresses. */
 static int tile_places(int width) { return width == 16 ? 10 : width == 8 ? 6 : 3; }
-static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
-
-/* A 1 x 1 convolution without stride and padding is computed with each image as one line. */
-static void join_lines(const clade_node *n, clade__gather *g) {
-  const clade__conv_attrs *a = n->attrs;
-  for (int i = 0; i < 2; i++)
-    if (g->kernel[i] != 1 || a->window.stride[i] != 1 || g->source[i] != g->result[i] || a->window.pad[i]) return;
-  g->source[1] = g->result[1] = g->source[0] * g->source[1];
-  g->source[0] = g->result[0] = 1;
-}
 
 static int64_t held(const problem *p, int axis, int64_t places, int64_t taps) {
   return (places - 1) * p->apart[axis] + (taps - 1) * p->next[axis] + 1;
@@ -54,11 +43,11 @@ static void settle_taps(problem *p) {
 /* Fraction of the products that tiles of `places` positions compute. A tile skips a tap if all of its positions are so
  * near an edge that the tap lies in the padding. Computed per axis: tiles continue over lines, and adjacent taps are
  * skipped together. */
-static double reached(const clade_node *n, const problem *p, int places) {
+static double reached(const problem *p, int places) {
   enum { WIDEST = 256 };
   double part = 1;
   for (int i = 0; i < 2; i++) {
-    const clade__map_1d m = p->g.map(clade__conv_window(n), i);
+    const clade__map_1d m = p->g.map[i];
     const int64_t size = p->g.source[i], result = p->g.result[i], each = i ? 1 : p->g.result[1];
     double missed = 0;
     if (m.div > 1 || result < 1 || p->g.kernel[i] > WIDEST || (i && p->next[1] == 1)) continue;
@@ -74,16 +63,13 @@ static double reached(const clade_node *n, const problem *p, int places) {
 }
 
 static problem problem_of(const clade_node *n) {
-  const clade__window *w = clade__conv_window(n);
-  problem p = {.g = clade__gather_of(n), .phases = 1, .mean_taps = 1};
-  join_lines(n, &p.g);
+  problem p = {.g = clade__conv_flat(n), .phases = 1, .mean_taps = 1};
   for (int i = 0; i < 2; i++) {
-    clade__map_1d m = p.g.map(w, i);
-    int64_t delta = m.delta < 0 ? -m.delta : m.delta, period = m.div / common(m.div, delta),
-            move = delta * period / m.div;
-    p.grid[i] = (p.g.result[i] + m.div - 1) / m.div;
-    p.taps[i] = (p.g.kernel[i] + period - 1) / period;
-    p.unit[i] = p.taps[i] > 1 ? common(m.mul, move) : m.mul;
+    const clade__map_1d m = p.g.map[i];
+    const int64_t delta = m.delta < 0 ? -m.delta : m.delta, period = clade__map_step(m), move = delta * period / m.div;
+    p.grid[i] = clade__ceil_div(p.g.result[i], m.div);
+    p.taps[i] = clade__ceil_div(p.g.kernel[i], period);
+    p.unit[i] = p.taps[i] > 1 ? clade__gcd(m.mul, move) : m.mul;
     p.apart[i] = m.mul / p.unit[i];
     p.next[i] = move / p.unit[i];
     p.phases *= m.div;
@@ -135,8 +121,9 @@ static void fit(const problem *p, int width, int32_t *config) {
 }
 
 /* Estimated cycles; a core starts two vector operations per cycle. */
-static double cycles(const clade_query *q, const problem *p, const int32_t *config) {
-  const clade__gather *g = &p->g;
+static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
+  const problem *p = of;
+  const clade__conv *g = &p->g;
   int width = width_of(q);
   double panel = config[VECTORS] * width, places = (double)config[IMAGES] * config[LINES] * config[COLUMNS];
   double tiles = ceil(places / config[PLACES]);
@@ -156,12 +143,13 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *conf
   double items = ceil((double)g->n / config[IMAGES]) * ceil((double)p->grid[0] / config[LINES]) *
                  ceil((double)p->grid[1] / config[COLUMNS]) * ceil((double)g->rows / config[CHANNELS]) *
                  (double)(g->groups * p->phases);
-  return ceil(items / CLADE_MAX(q->device->compute_units, 1u)) * item;
+  return ceil(items / units) * item;
 }
 
 /* ---- parameters ---- */
 enum { SHAPES = 20, SPLITS = 8 };
-static bool nth(const clade_query *q, const problem *p, int i, int32_t *config) {
+static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
+  const problem *p = of;
   static const int splits[SPLITS] = {1, 2, 3, 4, 6, 8, 12, 16};
   int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : 2;
   int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
@@ -193,7 +181,7 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *config) 
 
 static problem costed(const clade_query *q) {
   problem p = problem_of(q->node);
-  p.reached = reached(q->node, &p, tile_places(width_of(q)));
+  p.reached = reached(&p, tile_places(width_of(q)));
   return p;
 }
 
@@ -206,16 +194,10 @@ static problem problem_in(const clade_query *q, int alternative) {
   return p;
 }
 
+static const clade__choices choices = {PARAMS, 0, nth, cycles};
 static void defaults(const clade_query *q, int32_t *config) {
   const problem p = problem_in(q, config[LAYOUTS]);
-  int32_t own[PARAMS] = {config[LAYOUTS]};
-  double best = INFINITY;
-  for (int i = 0; nth(q, &p, i, own); i++) {
-    double now = cycles(q, &p, own);
-    if (now >= best) continue;
-    best = now;
-    memcpy(config, own, PARAMS * sizeof *config);
-  }
+  clade__conv_choose(&choices, q, &p, config);
 }
 
 static bool configs(const clade_query *q, int i, int32_t *config) {
@@ -226,153 +208,65 @@ static bool configs(const clade_query *q, int i, int32_t *config) {
 
 static const char *const params[] = {"layouts", "images",  "lines", "columns", "channels",
                                      "places",  "vectors", "depth", NULL};
-const clade_space clade__gather_direct_space = {sizeof(clade_space), params, defaults, configs};
+static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
-/* ---- layouts ---- */
-const char *clade__gather_small(const clade_query *q) {
-  const char *reason = clade__conv_vec_accept(q);
-  return reason ? reason : clade__conv_small(q);
-}
-
-const char *clade__conv_small(const clade_query *q) {
-  const clade_node *n = q->node;
-  for (int i = 0; i < n->n_in + n->n_out; i++) {
-    clade_shape s = i < n->n_in ? n->in[i].shape : n->out[i - n->n_in].shape;
-    for (int k = 0; k < s.rank && k < 2; k++) s.dim[k] = clade__up(s.dim[k], 2 * LANES);
-    if (clade__product(&s, 0, s.rank) > INT32_MAX / 2) return "made for fewer than 2^30 elements, padding counted";
-  }
-  return NULL;
-}
-
-const char *clade__gather_blocked_accept(const clade_query *q) {
-  const clade__gather g = clade__gather_of(q->node);
-  if (clade__depthwise(&g)) return "made for groups of several channels";
-  if (g.groups > 1 && (g.inner % LANES || g.rows % LANES)) return "groups end inside of a block of channels";
-  return clade__gather_small(q);
-}
-
-const char *clade__gather_direct_accept(const clade_query *q) {
-  const clade__gather g = clade__gather_of(q->node);
-  if (q->config[LAYOUTS] != CLADE__DENSE) return clade__gather_blocked_accept(q);
-  return clade__depthwise(&g) ? "made for groups of several channels" : clade__gather_small(q);
+static const char *accept(const clade_query *q) {
+  const unsigned blocks = q->config[LAYOUTS] == CLADE__DENSE ? 0 : CLADE__CONV_BLOCKS;
+  return clade__conv_refuses(q, blocks | CLADE__CONV_JOINED | CLADE__CONV_FLOATS | CLADE__CONV_SMALL);
 }
 
 /* Weights in panels, if the rows of a group are whole panels; panels are consecutive, so that what is copied next is
  * contiguous. */
-static clade_layout weights_layout(const clade_query *q) {
-  clade__gather g = clade__gather_of(q->node);
-  int panel = q->config[VECTORS] * width_of(q);
-  bool forward = q->node->op == &clade__op_conv2d;
-  if (forward && g.groups > 1 && g.rows % panel) return (clade_layout){0};
-  return (clade_layout){
-      .axis = forward ? 0 : 1, .block = (uint16_t)panel, .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
-}
-
-bool clade__gather_whole(const clade_shape *operand, const clade_shape *y) {
-  int first = operand->rank - 3;
-  if (first < 0 || (first == 0 && y->dim[2] * y->dim[3] == 1)) return false;
-  for (int i = 0; i < 3; i++)
-    if (operand->dim[first + i] != y->dim[1 + i]) return false;
-  return true;
-}
-
-void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_layout *out) {
-  const clade_node *n = q->node;
-  out[0] = (clade_layout){.axis = 1, .block = LANES};
-  for (int i = 2; i < n->n_in; i++)
-    if (clade__gather_whole(&n->in[i].shape, &n->out[0].shape))
-      in[i] = (clade_layout){.axis = (int16_t)(n->in[i].shape.rank - 3), .block = LANES};
-}
-
-void clade__gather_images(const clade_query *q, int alternative, clade_layout *in, clade_layout *out) {
-  if (alternative != CLADE__DENSE) clade__gather_blocked_result(q, in, out);
-  if (alternative == CLADE__BLOCKED) in[0] = out[0];
-}
-
-void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  in[1] = weights_layout(q);
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  const clade__conv g = clade__conv_of(q->node);
+  const int panel = q->config[VECTORS] * width_of(q);
+  if (!g.forward || g.groups == 1 || g.rows % panel == 0) in[1] = clade__gather_panels(q, panel);
   clade__gather_images(q, q->config[LAYOUTS], in, out);
 }
 
 /* ---- steps ---- */
-double clade__gather_direct_cost(const clade_query *q) {
-  problem p = costed(q);
-  return clade__conv_vec_cost(q, cycles(q, &p, q->config) * q->device->compute_units);
+static double cost(const clade_query *q) {
+  const problem p = costed(q);
+  return clade__conv_cost(q, cycles(q, &p, q->config, (double)clade__conv_units(q)) * q->device->compute_units);
 }
 
 /* Strides of the weights: group, panel, row, inner channel, tap. */
-static void weights_strides(const problem *p, bool forward, int64_t panel, int64_t *s) {
-  const clade__gather *g = &p->g;
-  int64_t taps = g->kernel[0] * g->kernel[1], panels = (g->rows + panel - 1) / panel;
-  int64_t slice = taps * panel, all = g->inner * slice; /* of one inner channel, and of all */
+static void weights_strides(const problem *p, int64_t panel, int64_t *s) {
+  const clade__conv *g = &p->g;
+  const int64_t panels = clade__ceil_div(g->rows, panel), slice = g->taps * panel, all = g->inner * slice;
   if (!p->packed)
     memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
-  else if (forward)
+  else if (g->forward)
     memcpy(s, (int64_t[]){panels * all, all, 1, slice, panel}, 5 * sizeof *s);
   else
     memcpy(s, (int64_t[]){all, g->groups * all, 1, slice, panel}, 5 * sizeof *s);
 }
 
-/* The element of (image, channel, pixel) is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */
-static void strides_of(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
-  int64_t own[CLADE_MAX_RANK] = {0}, pixels = y->dim[2] * y->dim[3];
-  clade__broadcast_strides(&t->shape, y, own);
-  int64_t image = own[0], channel = own[1], pixel = y->dim[3] == 1 ? own[2] : own[3];
-  bool blocked = t->layout.block > 0;
-  s[4] = blocked ? LANES * pixels : LANES * channel;
-  s[5] = blocked && image ? clade__up(y->dim[1], LANES) * pixels : image;
-  s[6] = blocked ? 1 : channel;
-  s[7] = blocked ? LANES : pixel;
-}
-
-void clade__gather_result(clade_kernel_step *s, const clade_node *n) {
-  const clade_shape *y = &n->out[0].shape;
-  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0};
-  strides_of(&n->out[0], y, y_strides);
-  clade_emit_index8(s, 8, y_strides);
-  for (int i = 2; i < n->n_in; i++) strides_of(&n->in[i], y, strides[i - 2]);
-  clade__epilogue_args(s, n, strides);
-}
-
-static void emit_defines(clade_kernel_step *s, const clade_query *q) {
-  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
-  clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "PLACES", q->config[PLACES]);
-  clade_emit_define(s, "VECTORS", q->config[VECTORS]);
-  clade_emit_define(s, "SOURCE", SOURCE);
-  clade_emit_define(s, "WEIGHTS", WEIGHTS);
-  clade_emit_define(s, "BLOCK", BLOCK);
-  clade_emit_define(s, "MOST_PLACES", MOST_PLACES);
-  clade_emit_define(s, "MOST_TAPS", MOST_TAPS);
-}
-
-clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const int32_t *config = q->config;
-  problem p = problem_of(n);
-  const clade__gather *g = &p.g;
-  int64_t taps[8] = {g->kernel[0], g->kernel[1]};
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_direct");
-  emit_defines(s, q);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
-  weights_strides(&p, n->op == &clade__op_conv2d, config[VECTORS] * width_of(q), taps + 2);
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
-  clade__gather_sizes(s, g);
-  clade_emit_index8(s, 7, taps);
-  clade__emit_maps(s, clade__conv_window(n), g->map);
-  int64_t boxes = (g->n + config[IMAGES] - 1) / config[IMAGES] * ((p.grid[0] + config[LINES] - 1) / config[LINES]) *
-                  ((p.grid[1] + config[COLUMNS] - 1) / config[COLUMNS]);
-  int64_t cuts = (g->rows + config[CHANNELS] - 1) / config[CHANNELS];
+  const problem p = problem_of(q->node);
+  const clade__conv *g = &p.g;
+  int64_t w[5];
+  clade_kernel_step *s;
+  const clade__number *defines =
+      CLADE__DEFINES({"PLACES", config[PLACES]}, {"VECTORS", config[VECTORS]}, {"SOURCE", SOURCE}, {"WEIGHTS", WEIGHTS},
+                     {"BLOCK", BLOCK}, {"MOST_PLACES", MOST_PLACES}, {"MOST_TAPS", MOST_TAPS});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_gather_direct", CLADE__SIXTEEN, defines, &s));
+  clade__conv_operands(s);
+  clade__conv_sizes(s, g);
+  weights_strides(&p, config[VECTORS] * width_of(q), w);
+  CLADE__EMIT8(s, g->kernel[0], g->kernel[1], w[0], w[1], w[2], w[3], w[4]);
+  clade__conv_maps(s, g);
+  const int64_t boxes = clade__ceil_div(g->n, config[IMAGES]) * clade__ceil_div(p.grid[0], config[LINES]) *
+                        clade__ceil_div(p.grid[1], config[COLUMNS]);
+  const int64_t cuts = clade__ceil_div(g->rows, config[CHANNELS]);
   /* Either images or weights are read repeatedly, by all work-items: the one with fewer bytes. */
-  bool turns = boxes * g->rows * g->kernel[0] * g->kernel[1] < cuts * g->n * g->source[0] * g->source[1];
-  clade_emit_index8(s, 7,
-                    (int64_t[]){config[IMAGES], config[LINES], config[COLUMNS], config[CHANNELS], config[DEPTH], p.kind,
-                                p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns});
-  clade__gather_result(s, n);
-  clade_emit_range(s, 1, &(size_t){(size_t)(boxes * cuts * g->groups * p.phases)}, &(size_t){1});
-  return CLADE_OK;
+  const bool turns = boxes * g->rows * g->taps < cuts * g->n * g->source[0] * g->source[1];
+  CLADE__EMIT8(s, config[IMAGES], config[LINES], config[COLUMNS], config[CHANNELS], config[DEPTH], p.kind,
+               p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns);
+  return clade__gather_end(s, q, boxes * cuts * g->groups * p.phases);
 }
+
+const clade_impl clade__gather_direct =
+    CLADE__CONV_IMPL(.name = "direct", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
+                     .emit = emit, .space = &space, .alternatives = CLADE__ALTERNATIVES);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { LANES = 16, VECTORS = 2 };
+enum { VECTORS = 2 };
 /* down: parts of the panels. tiles: per work-item. */
 enum { DOWN, TILES, PARAMS };
 static const char *const params[] = {"down", "tiles", NULL};
@@ -13,17 +13,17 @@ static const char *const params[] = {"down", "tiles", NULL};
 static int places_of(int width) { return width == 16 ? 14 : 6; }
 
 typedef struct problem {
-  clade__gather g;
+  clade__conv g;
   int width, tile;
   int64_t places, panels, tiles; /* of an image; of the rows; of all images */
 } problem;
 
 static problem problem_of(const clade_query *q) {
-  problem p = {.g = clade__gather_of(q->node), .width = clade__vector_width(q->device)};
+  problem p = {.g = clade__conv_of(q->node), .width = clade__vector_width(q->device)};
   p.tile = places_of(p.width);
   p.places = p.g.result[0] * p.g.result[1];
-  p.panels = (p.g.rows + VECTORS * p.width - 1) / (VECTORS * p.width);
-  p.tiles = (p.places + p.tile - 1) / p.tile * p.g.n;
+  p.panels = clade__ceil_div(p.g.rows, VECTORS * p.width);
+  p.tiles = clade__ceil_div(p.places, p.tile) * p.g.n;
   return p;
 }
 
@@ -31,10 +31,10 @@ static problem problem_of(const clade_query *q) {
  * reloaded. Its pixels come from a shared cache, only once if L2 holds them. The first panel of weights comes from
  * memory; the others arrive during the multiplication, unless L2 holds all of them. Cores that finish early wait for a
  * part of a work-item. */
-static double cycles(const clade_query *q, const problem *p, const int32_t *config) {
-  const double inner = (double)p->g.inner, units = CLADE_MAX(q->device->compute_units, 1u);
-  const double panels = (double)((p->panels + config[DOWN] - 1) / config[DOWN]),
-               tiles = (double)CLADE_MIN(config[TILES], p->tiles);
+static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
+  const problem *p = of;
+  const double inner = (double)p->g.inner, panels = (double)clade__ceil_div(p->panels, config[DOWN]);
+  const double tiles = (double)CLADE_MIN(config[TILES], p->tiles);
   const double l2 = (double)clade__second_cache(q->device), source = tiles * p->tile * inner * 4;
   const double panel = inner * VECTORS * p->width * 4, times = source * 2 <= l2 ? 1 : panels;
   const double weights = panel / 12 + (panels * panel * 4 <= l2 ? 0 : (panels - 1) * panel / 32);
@@ -46,83 +46,68 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *conf
 }
 
 enum { PARTS = 24 };
-static bool nth(const problem *p, int i, int32_t *config) {
+static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
+  const problem *p = of;
+  (void)q;
   const int64_t down = i % PARTS + 1, across = i / PARTS + 1;
   if (across > 4 * PARTS) return false;
   config[DOWN] = (int32_t)CLADE_MAX(CLADE_MIN(down, p->panels), 1);
-  config[TILES] = (int32_t)CLADE_MAX((p->tiles + across - 1) / across, 1);
+  config[TILES] = (int32_t)CLADE_MAX(clade__ceil_div(p->tiles, across), 1);
   return true;
 }
 
+static const clade__choices choices = {PARAMS, 0, nth, cycles};
 static void defaults(const clade_query *q, int32_t *config) {
   const problem p = problem_of(q);
-  int32_t own[PARAMS];
-  double best = INFINITY;
-  for (int i = 0; nth(&p, i, own); i++) {
-    const double now = cycles(q, &p, own);
-    if (now >= best) continue;
-    best = now;
-    memcpy(config, own, sizeof own);
-  }
+  clade__conv_choose(&choices, q, &p, config);
 }
 
 static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int kept[] = {1, 2, 4, 8};
   const problem p = problem_of(q);
   if (i >= (int)(CLADE_COUNT(kept) * CLADE_COUNT(kept))) return false;
-  return nth(&p, kept[i % 4] - 1 + (kept[i / 4] - 1) * PARTS, config);
+  return nth(q, &p, kept[i % 4] - 1 + (kept[i / 4] - 1) * PARTS, config);
 }
-const clade_space clade__gather_flat_space = {sizeof(clade_space), params, defaults, configs};
+static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
-const char *clade__gather_flat_accept(const clade_query *q) {
+static const char *accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade__conv_attrs *a = n->attrs;
-  const clade__window *w = &a->window;
-  const char *reason = clade__gather_small(q);
+  const clade__elt *epilogue = &((const clade__conv_attrs *)n->attrs)->epilogue;
+  const char *reason =
+      clade__conv_refuses(q, CLADE__CONV_POINT | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_SMALL);
   if (reason) return reason;
   const problem p = problem_of(q);
-  for (int i = 0; i < 2; i++)
-    if (p.g.kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] || w->pad[2 + i])
-      return "made for windows of one place, step 1, without padding";
-  if (a->groups != 1) return "made for one group";
-  if (p.g.inner % LANES || p.g.rows % LANES || !p.g.inner) return "made for whole blocks of channels";
+  if (p.g.inner % CLADE__LANES || p.g.rows % CLADE__LANES || !p.g.inner) return "made for whole blocks of channels";
   if (p.places < p.tile) return "made for images of at least a tile";
-  if (n->in[0].dtype != CLADE_F32 || n->out[0].dtype != CLADE_F32) return "made for f32";
-  return a->epilogue.n_insn && !clade__elt_wide(&a->epilogue) ? "made for epilogues of whole vectors" : NULL;
+  if (n->out[0].dtype != CLADE_F32) return "made for results of f32";
+  return epilogue->n_insn && !clade__elt_wide(epilogue) ? "made for epilogues of whole vectors" : NULL;
 }
 
-void clade__gather_flat_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  const bool forward = q->node->op == &clade__op_conv2d;
-  in[1] = (clade_layout){.axis = forward ? 0 : 1,
-                         .block = (uint16_t)(VECTORS * clade__vector_width(q->device)),
-                         .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[1] = clade__gather_panels(q, VECTORS * clade__vector_width(q->device));
   clade__gather_images(q, CLADE__BLOCKED, in, out);
 }
 
-double clade__gather_flat_cost(const clade_query *q) {
+static double cost(const clade_query *q) {
   const problem p = problem_of(q);
-  return clade__conv_vec_cost(q, cycles(q, &p, q->config) * CLADE_MAX(q->device->compute_units, 1u));
+  const double units = (double)clade__conv_units(q);
+  return clade__conv_cost(q, cycles(q, &p, q->config, units) * units);
 }
 
-clade_status clade__gather_flat_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const problem p = problem_of(q);
-  const int64_t items = q->config[DOWN] * ((p.tiles + q->config[TILES] - 1) / q->config[TILES]);
+  const int64_t items = q->config[DOWN] * clade__ceil_div(p.tiles, q->config[TILES]);
+  clade_kernel_step *s;
   if (items == 0) return CLADE_OK;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_flat");
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
-  CLADE_TRY(clade__epilogue_define_soon(s, n));
-  clade_emit_define_text(s, "T", "f32");
-  clade_emit_define(s, "WIDTH", p.width);
-  clade_emit_define(s, "PLACES", p.tile);
-  clade_emit_define(s, "VECTORS", VECTORS);
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
-  clade_emit_index8(s, 4, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places});
-  clade_emit_index8(s, 2, (int64_t[]){q->config[DOWN], q->config[TILES]});
-  clade__gather_result(s, n);
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
-  return CLADE_OK;
+  const clade__number *defines = CLADE__DEFINES({"PLACES", p.tile}, {"VECTORS", VECTORS});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_flat", CLADE__SIXTEEN, defines, &s));
+  CLADE_TRY(clade__epilogue_define_soon(s, q->node));
+  clade__conv_operands(s);
+  CLADE__EMIT8(s, p.g.n, p.g.rows, p.g.inner, p.places);
+  CLADE__EMIT8(s, q->config[DOWN], q->config[TILES]);
+  return clade__gather_end(s, q, items);
 }
+
+const clade_impl clade__gather_flat =
+    CLADE__CONV_IMPL(.name = "flat", CLADE__LONG_VEC, .needs_lanes = 8, .accept = accept, .layouts = layouts,
+                     .cost = cost, .emit = emit, .space = &space, .file = "conv2d_flat");

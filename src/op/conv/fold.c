@@ -1,17 +1,9 @@
 /* im2col and col2im around the matrix products of `gemm`: unfolds windows into a matrix, and adds the rows of one to
  * the results that they belong to. */
 #include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
-#include "op/gemm/gemm.h"
 
 /* Results that a work-item folds; elements that it unfolds. */
 enum { MOST_RESULTS = 4096, UNFOLDED = 16384 };
-
-static int64_t pieces(int64_t all, int64_t piece) { return (all + piece - 1) / piece; }
-
-size_t clade__conv_matrix_at(const clade_query *product) {
-  return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(product), 64);
-}
 
 /* Per line of positions: vectors, the remainder one by one, and overhead. What exceeds L2 is slow to read back. */
 double clade__conv_unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements) {
@@ -33,14 +25,12 @@ void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to
   if (s) s->file = "conv2d_unfold";
   clade_emit_in(s, u->operand);
   clade_emit_workspace(s, to, sizeof(float));
-  clade_emit_index8(
-      s, 8, (int64_t[]){x->dim[0], x->dim[1], w->kernel[0], w->kernel[1], x->dim[2], x->dim[3], y->dim[2], y->dim[3]});
-  clade_emit_index8(s, 8,
-                    (int64_t[]){w->stride[0], w->stride[1], w->pad[0], w->pad[1], w->dilation[0], w->dilation[1],
-                                u->beside ? places : rows * places, u->beside ? x->dim[0] * places : places});
-  clade_emit_index8(s, 3, (int64_t[]){sets, high, wide});
-  const int64_t items = pieces(lines, sets) * pieces(y->dim[2], high) * pieces(y->dim[3], wide);
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
+  CLADE__EMIT8(s, x->dim[0], x->dim[1], w->kernel[0], w->kernel[1], x->dim[2], x->dim[3], y->dim[2], y->dim[3]);
+  CLADE__EMIT8(s, w->stride[0], w->stride[1], w->pad[0], w->pad[1], w->dilation[0], w->dilation[1],
+               u->beside ? places : rows * places, u->beside ? x->dim[0] * places : places);
+  CLADE__EMIT8(s, sets, high, wide);
+  clade__emit_items(s,
+                    clade__ceil_div(lines, sets) * clade__ceil_div(y->dim[2], high) * clade__ceil_div(y->dim[3], wide));
 }
 
 /* If matrix and weights exceed half of the last-level cache, the matrix comes from memory. */
@@ -54,28 +44,22 @@ double clade__conv_fold_cycles(const clade_query *q, double elements, double wei
 }
 
 clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q, size_t from) {
-  const clade_node *n = q->node;
-  const clade__window *w = clade__conv_window(n);
-  const clade__gather g = clade__gather_of(n);
+  const clade__window *w = clade__conv_window(q->node);
+  const clade__conv g = clade__conv_of(q->node);
   const int64_t columns = CLADE_MIN(g.result[1], MOST_RESULTS);
   const int64_t lines = CLADE_MAX(CLADE_MIN(g.result[0], MOST_RESULTS / columns), 1);
   const int64_t planes = g.n * g.rows, piece = CLADE_MAX(MOST_RESULTS / (g.result[0] * g.result[1]), 1);
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_fold");
+  const clade__number *defines = CLADE__DEFINES({"MOST_RESULTS", MOST_RESULTS});
+  clade_kernel_step *s;
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_fold", CLADE__SIXTEEN, defines, &s));
   if (s) s->file = "conv2d";
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "MOST_RESULTS", MOST_RESULTS);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
   clade_emit_workspace(s, from, sizeof(float));
   clade_emit_out(s, 0);
-  clade__gather_sizes(s, &g);
-  clade_emit_index8(s, 8,
-                    (int64_t[]){w->kernel[0], w->kernel[1], w->stride[0], w->stride[1], w->pad[0], w->pad[1],
-                                w->dilation[0], w->dilation[1]});
-  clade_emit_index8(s, 3, (int64_t[]){piece, lines, columns});
-  clade__gather_result(s, n);
-  const int64_t items = pieces(planes, piece) * pieces(g.result[0], lines) * pieces(g.result[1], columns);
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
-  return CLADE_OK;
+  clade__conv_sizes(s, &g);
+  CLADE__EMIT8(s, w->kernel[0], w->kernel[1], w->stride[0], w->stride[1], w->pad[0], w->pad[1], w->dilation[0],
+               w->dilation[1]);
+  CLADE__EMIT8(s, piece, lines, columns);
+  return clade__gather_end(s, q,
+                           clade__ceil_div(planes, piece) * clade__ceil_div(g.result[0], lines) *
+                               clade__ceil_div(g.result[1], columns));
 }

@@ -1,15 +1,17 @@
-/* conv2d and conv2d_data on CPUs as matrix products in NCHW, computed by gemm's `vec` without converting images. For 1
- * x 1 windows: (transposed) weights times an image's channels, with its pixels as columns. For other windows and
- * strides a window matrix has a row per tap and channel: conv2d unfolds it before the product (im2col), conv2d_data
- * folds it after the product (col2im). */
-#include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
+/* Convolutions on CPUs as matrix products in NCHW, computed by gemm's `vec` without converting images. For 1 x 1
+ * windows conv2d and conv2d_data are the (transposed) weights times an image's channels, with its pixels as columns.
+ * For other windows and strides a window matrix has a row per tap and channel: conv2d unfolds it before the product
+ * (im2col), conv2d_data folds it after the product (col2im). conv2d_weights multiplies y, with a row per channel, by
+ * the window matrix, and sums over the positions of all images. */
 #include "op/gemm/gemm.h"
+#include "op/conv/conv.h"
 
 typedef struct product {
   clade_node node;
   clade_type in[CLADE__GEMM_OPERANDS], out;
   clade__gemm_attrs attrs;
+  clade__conv c;
+  double matrix; /* elements of the window matrix */
 } product;
 
 /* Merges height and width. */
@@ -21,125 +23,185 @@ static clade_type joined(clade_type t) {
   return t;
 }
 
-static bool is_forward(const clade_node *n) { return n->op == &clade__op_conv2d; }
-static int64_t taps_of(const clade_node *n) { return n->in[1].shape.dim[2] * n->in[1].shape.dim[3]; }
-
-/* The window matrix, as an image with that many channels. */
-static clade_type matrix_of(const clade_node *n) {
-  clade_type images = is_forward(n) ? n->in[0] : n->out[0], places = is_forward(n) ? n->out[0] : n->in[0];
-  clade_type t = joined(places);
-  t.dtype = CLADE_F32;
-  t.shape.dim[1] = images.shape.dim[1] * taps_of(n);
-  return t;
-}
-
-/* The query for the product, whose first two operands are the node's second and first. If the product is folded, the
- * fold applies the epilogue. */
-static clade_query product_of(const clade_query *q, product *p) {
-  const clade_node *n = q->node;
-  const bool forward = is_forward(n), folded = !forward && !clade__conv_is_point(n);
-  memset(p, 0, sizeof *p);
-  p->attrs = (clade__gemm_attrs){.trans_a = !forward, .alpha = 1};
+/* Sets the operands of the product of conv2d or conv2d_data: the node's second and first. If the product is folded, the
+ * fold applies the epilogue. Returns the number of operands. */
+static int gather_product(const clade_node *n, product *p) {
+  const clade__conv *c = &p->c;
+  const bool folded = !c->forward && !c->point;
+  const clade_type *images = c->forward ? &n->in[0] : &n->out[0];
+  clade_type matrix = joined(c->forward ? n->out[0] : n->in[0]); /* as an image with that many channels */
+  matrix.dtype = CLADE_F32;
+  matrix.shape.dim[1] = images->shape.dim[1] * c->taps;
+  p->matrix = (double)matrix.shape.dim[0] * (double)matrix.shape.dim[1] * (double)matrix.shape.dim[2];
+  p->attrs.trans_a = !c->forward;
   if (!folded) p->attrs.epilogue = ((const clade__conv_attrs *)n->attrs)->epilogue;
   p->in[0] = n->in[1];
   p->in[0].shape.rank = 2;
-  p->in[0].shape.dim[1] *= taps_of(n);
-  p->in[1] = forward && !clade__conv_is_point(n) ? matrix_of(n) : joined(n->in[0]);
+  p->in[0].shape.dim[1] *= c->taps;
+  p->in[1] = c->forward && !c->point ? matrix : joined(n->in[0]);
   for (int i = 2; i < n->n_in; i++) p->in[i] = joined(n->in[i]);
-  p->out = folded ? matrix_of(n) : joined(n->out[0]);
-  p->node = (clade_node){sizeof p->node, &clade__op_gemm, n->name, &p->attrs, folded ? 2 : n->n_in, 1, p->in, &p->out};
+  p->out = folded ? matrix : joined(n->out[0]);
+  return folded ? 2 : n->n_in;
+}
+
+static int weights_product(product *p) {
+  const clade__conv *c = &p->c;
+  const int64_t places = c->n * c->result[0] * c->result[1];
+  p->matrix = (double)c->columns * (double)c->n * (double)(c->result[0] * c->result[1]);
+  p->attrs.trans_b = true;
+  p->in[0] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(c->rows, places)};
+  p->in[1] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(c->columns, places)};
+  p->out = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(c->rows, c->columns)};
+  return 2;
+}
+
+/* The query for the product. */
+static clade_query product_of(const clade_query *q, product *p) {
+  const clade_node *n = q->node;
+  memset(p, 0, sizeof *p);
+  p->c = clade__conv_of(n);
+  p->attrs.alpha = 1;
+  const int n_in = n->op == &clade__op_conv2d_weights ? weights_product(p) : gather_product(n, p);
+  p->node = (clade_node){sizeof p->node, &clade__op_gemm, n->name, &p->attrs, n_in, 1, p->in, &p->out};
   return (clade_query){sizeof *q, &p->node, q->device, q->config};
 }
 
-static double matrix_elements(const clade_node *n) {
-  const clade_type t = matrix_of(n);
-  return (double)t.shape.dim[0] * (double)t.shape.dim[1] * (double)t.shape.dim[2];
+static void defaults(const clade_query *q, int32_t *config) {
+  product p;
+  const clade_query g = product_of(q, &p);
+  clade__gemm_vec_space.defaults(&g, config);
+  if (!p.c.forward && p.c.taps == 1) clade__gemm_vec_deepen(&g, config);
 }
 
-static const char *floats_of_one_group(const clade_query *q) {
-  const clade_node *n = q->node;
-  const int64_t weights = clade__up(n->in[1].shape.dim[0], 32) * clade__up(n->in[1].shape.dim[1] * taps_of(n), 32);
-  if (((const clade__conv_attrs *)n->attrs)->groups != 1) return "made for one group";
-  if (weights > INT32_MAX / 2) return "made for fewer than 2^30 weights, padding counted";
-  return n->in[0].dtype == CLADE_F32 ? NULL : "made for operands of f32";
+static bool configs(const clade_query *q, int i, int32_t *config) {
+  product p;
+  const clade_query g = product_of(q, &p);
+  return clade__gemm_vec_space.configs(&g, i, config);
+}
+static const clade_space space = {sizeof(clade_space), clade__gemm_vec_params, defaults, configs};
+
+/* Offset of the matrix in the workspace, behind what the product needs. */
+static size_t matrix_at(const clade_query *product) {
+  return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(product), 64);
 }
 
-const char *clade__gather_point_accept(const clade_query *q) {
-  const char *reason = clade__conv_vec_accept(q);
+/* ---- conv2d and conv2d_data ---- */
+static const char *refuses(const clade_query *q, unsigned windows) {
+  const clade_shape *w = &q->node->in[1].shape;
+  const int64_t weights = clade__up(w->dim[0], 32) * clade__up(w->dim[1] * w->dim[2] * w->dim[3], 32);
+  const char *reason = clade__conv_refuses(q, windows | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW);
   if (reason) return reason;
-  return clade__conv_is_point(q->node) ? floats_of_one_group(q)
-                                       : "made for windows of one place, step 1, without padding";
+  return weights > INT32_MAX / 2 ? "made for fewer than 2^30 weights, padding counted" : NULL;
 }
 
-const char *clade__gather_gemm_accept(const clade_query *q) {
-  if (clade__conv_is_point(q->node)) return clade__gather_point_accept(q);
-  const char *reason = clade__conv_vec_accept(q);
-  if (reason) return reason;
-  return matrix_elements(q->node) > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements"
-                                                         : floats_of_one_group(q);
+const char *clade__gather_point_refuses(const clade_query *q) { return refuses(q, CLADE__CONV_POINT); }
+
+static const char *accept(const clade_query *q) {
+  product p;
+  product_of(q, &p);
+  return !p.c.point && p.matrix > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements"
+                                                       : refuses(q, 0);
 }
 
 /* In conv2d_data a row of the product is a column of the weights, which is strided; for 1 x 1 windows the weights are
  * packed once, into panels of a tile's rows. */
-void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  const clade__conv c = clade__conv_of(q->node);
   (void)out;
-  if (is_forward(q->node) || taps_of(q->node) > 1) return;
-  in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->config[0], .tile = CLADE_PANELS};
+  if (!c.forward && c.taps == 1) in[1] = clade__gather_panels(q, q->config[0]);
 }
 
 /* Adds to gemm's cost: weights that are read from memory for each image, or packed more slowly than gemm estimates,
  * above all transposed ones; and results that exceed L2, unless there are enough products to hide that. */
-double clade__gather_gemm_cost(const clade_query *q) {
+static double cost(const clade_query *q) {
   const clade_node *n = q->node;
   product p;
-  clade_query g = product_of(q, &p);
-  const double weights = (double)clade__product(&p.in[0].shape, 0, 2), elements = matrix_elements(n);
-  const double l2 = (double)q->device->l2_bytes;
-  const bool point = clade__conv_is_point(n), forward = is_forward(n);
-  double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u);
+  const clade_query g = product_of(q, &p);
+  const double weights = (double)clade__product(&p.in[0].shape, 0, 2), l2 = (double)q->device->l2_bytes;
+  const bool point = p.c.point, forward = p.c.forward;
+  double cycles = clade__gemm_vec_cycles(&g) * (double)clade__conv_units(q);
   cycles += 0.4 * weights * (double)p.out.shape.dim[0];
   if (!point)
-    cycles += 10000 + (forward ? clade__conv_unfold_cycles(q, clade__conv_window(n), n->out[0].shape.dim[3], elements)
-                               : clade__conv_fold_cycles(q, elements, weights));
+    cycles += 10000 + (forward ? clade__conv_unfold_cycles(q, clade__conv_window(n), n->out[0].shape.dim[3], p.matrix)
+                               : clade__conv_fold_cycles(q, p.matrix, weights));
   if (point || forward) cycles += clade__conv_epilogue_cycles(n);
   if (p.in[1].shape.dim[1] <= CLADE__FEW_INNER && l2 > 0 && clade__node_bytes(n) > l2)
     cycles += 0.4 * (double)clade__product(&n->out[0].shape, 0, 4);
-  return clade__conv_vec_cost(q, cycles);
+  return clade__conv_cost(q, cycles);
 }
 
-size_t clade__gather_gemm_workspace(const clade_query *q) {
+static size_t workspace(const clade_query *q) {
   product p;
-  clade_query g = product_of(q, &p);
-  if (clade__conv_is_point(q->node)) return clade__gemm_vec_workspace(&g);
-  return clade__conv_matrix_at(&g) + (size_t)matrix_elements(q->node) * sizeof(float);
+  const clade_query g = product_of(q, &p);
+  return p.c.point ? clade__gemm_vec_workspace(&g) : matrix_at(&g) + (size_t)p.matrix * sizeof(float);
 }
 
-clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q) {
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   product p;
-  clade_query g = product_of(q, &p);
-  if (clade__conv_is_point(n)) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
-  const size_t at = clade__conv_matrix_at(&g);
-  if (is_forward(n)) {
-    clade__conv_unfold_emit(e, &(clade__unfolding){clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false},
-                            at);
+  const clade_query g = product_of(q, &p);
+  if (p.c.point) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
+  const size_t at = matrix_at(&g);
+  if (p.c.forward) {
+    const clade__unfolding unfolding = {clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false};
+    clade__conv_unfold_emit(e, &unfolding, at);
     return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, &at}, {0, NULL}});
   }
   CLADE_TRY(clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, NULL}, {0, &at}}));
   return clade__conv_fold_emit(e, q, at);
 }
 
-static void defaults(const clade_query *q, int32_t *config) {
+const clade_impl clade__gather_gemm =
+    CLADE__CONV_IMPL(.name = "gemm", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
+                     .workspace = workspace, .emit = emit, .space = &space, .file = "gemm");
+
+/* ---- conv2d_weights ---- */
+static const char *weights_accept(const clade_query *q) {
   product p;
-  clade_query g = product_of(q, &p);
-  clade__gemm_vec_space.defaults(&g, config);
-  if (p.attrs.trans_a && taps_of(q->node) == 1) clade__gemm_vec_deepen(&g, config);
+  product_of(q, &p);
+  const char *reason =
+      clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW | CLADE__CONV_SOME);
+  if (reason) return reason;
+  if (p.c.taps < 2) return "made for windows of more than one place";
+  return p.matrix > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements" : NULL;
 }
 
-static bool configs(const clade_query *q, int i, int32_t *config) {
+/* Elements of y with images side by side, if there are several. */
+static double relaid(const clade__conv *c) {
+  return c->n > 1 ? (double)c->rows * (double)c->n * (double)(c->result[0] * c->result[1]) : 0;
+}
+static const clade__window point = {.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+
+static double weights_cost(const clade_query *q) {
   product p;
-  clade_query g = product_of(q, &p);
-  return clade__gemm_vec_space.configs(&g, i, config);
+  const clade_query g = product_of(q, &p);
+  double cycles = clade__gemm_vec_cycles(&g) * (double)clade__conv_units(q) + 10000;
+  cycles += clade__conv_unfold_cycles(q, clade__conv_window(q->node), p.c.result[1], p.matrix);
+  cycles += clade__conv_unfold_cycles(q, &point, p.c.result[1], relaid(&p.c));
+  return clade__conv_cost(q, cycles);
 }
 
-const clade_space clade__gather_gemm_space = {sizeof(clade_space), clade__gemm_vec_params, defaults, configs};
+static size_t rows_at(const clade_query *g, const product *p) {
+  return matrix_at(g) + (size_t)clade__up((int64_t)p->matrix, 16) * sizeof(float);
+}
+
+static size_t weights_workspace(const clade_query *q) {
+  product p;
+  const clade_query g = product_of(q, &p);
+  return rows_at(&g, &p) + (size_t)relaid(&p.c) * sizeof(float);
+}
+
+static clade_status weights_emit(clade_emit *e, const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape, *y = &q->node->in[1].shape;
+  product p;
+  const clade_query g = product_of(q, &p);
+  const size_t matrix = matrix_at(&g), rows = rows_at(&g, &p);
+  const bool several = p.c.n > 1;
+  clade__conv_unfold_emit(e, &(clade__unfolding){clade__conv_window(q->node), 0, x, y, true}, matrix);
+  if (several) clade__conv_unfold_emit(e, &(clade__unfolding){&point, 1, y, y, true}, rows);
+  return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, several ? &rows : NULL}, {0, &matrix}, {0, NULL}});
+}
+
+const clade_impl clade__weights_gemm =
+    CLADE__CONV_IMPL(.name = "gemm", CLADE__CONV_VEC, .accept = weights_accept, .cost = weights_cost,
+                     .workspace = weights_workspace, .emit = weights_emit, .space = &space, .file = "gemm");

@@ -1,15 +1,16 @@
-/* conv2d and conv2d_data with few output channels on CPUs, vectorized along the columns of the result: requirements,
- * division of work, cost. */
+/* Convolutions with few output channels on CPUs, vectorized along columns: requirements, division of work, cost. */
 #include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
 
 #include <math.h>
 
-/* Sizes of the kernel's private buffers in floats; most images per work-item; most output channels. */
-enum { SOURCE = 98304, WEIGHTS = 16384, IMAGES = 16, FEW = 8 };
+enum { FEW = 8 }; /* output channels, at most */
+
+/* ---- conv2d and conv2d_data ---- */
+/* Sizes of the kernel's private buffers in floats; most images per work-item. */
+enum { SOURCE = 98304, WEIGHTS = 16384, IMAGES = 16 };
 
 typedef struct plan {
-  clade__gather g;
+  clade__conv g;
   int64_t rows, vectors, columns;     /* of the register tile */
   int64_t images, lines, pitch, left; /* of a work-item; line pitch of its copy, and zeros before each line */
   int64_t items;
@@ -25,7 +26,7 @@ static double step(int64_t rows, int64_t vectors) {
 /* Three or six channels, by as many vectors as the remaining registers hold, or fewer if a line ends. */
 static void tile_of(const clade_query *q, int64_t div, plan *p) {
   static const int choice[] = {7, 4, 2};
-  int64_t width = clade__vector_width(q->device), line = (p->g.result[1] + div - 1) / div;
+  int64_t width = clade__vector_width(q->device), line = clade__ceil_div(p->g.result[1], div);
   int64_t rows = p->rows = width == 4 ? 2 : p->g.rows <= 3 ? 3 : 6, registers = width == 16 ? 31 : 15;
   double best = INFINITY;
   for (size_t i = 0; i < CLADE_COUNT(choice); i++) {
@@ -39,31 +40,31 @@ static void tile_of(const clade_query *q, int64_t div, plan *p) {
 }
 
 /* Largest number of source lines that `lines` lines of the result need. */
-static int64_t held(const plan *p, const clade__map_1d *m, int64_t lines) {
+static int64_t held(const plan *p, int64_t lines) {
+  const clade__map_1d *m = &p->g.map[0];
   int64_t reach = (p->g.kernel[0] - 1) * m->delta;
   return CLADE_MIN((lines - 1 + (reach < 0 ? -reach : reach) + m->div - 1) / m->div + 1, p->g.source[0]);
 }
 
 static plan plan_of(const clade_query *q) {
-  const clade__window *w = clade__conv_window(q->node);
-  plan p = {.g = clade__gather_of(q->node), .images = 1};
-  const clade__gather *g = &p.g;
-  clade__map_1d down = g->map(w, 0), along = g->map(w, 1);
+  plan p = {.g = clade__conv_of(q->node), .images = 1};
+  const clade__conv *g = &p.g;
+  const clade__map_1d down = g->map[0], along = g->map[1];
   tile_of(q, along.div, &p);
-  int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = (g->rows + p.rows - 1) / p.rows;
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u), grid = (g->result[1] + along.div - 1) / along.div;
+  int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = clade__ceil_div(g->rows, p.rows);
+  int64_t units = clade__conv_units(q), grid = clade__ceil_div(g->result[1], along.div);
   p.left = CLADE_MAX((-(along.add + CLADE_MIN(reach, 0)) + along.div - 1) / along.div, 0);
   p.pitch = p.left + CLADE_MAX(g->source[1], grid + (along.div - 1 + along.add + CLADE_MAX(reach, 0)) / along.div);
   int64_t parts = 0;
   do {
     p.lines = (CLADE_MAX(g->result[0], 1) + parts) / (parts + 1);
     parts += 1 + parts / 4;
-    p.fits = g->inner * held(&p, &down, p.lines) * p.pitch + 2 * p.columns <= SOURCE;
+    p.fits = g->inner * held(&p, p.lines) * p.pitch + 2 * p.columns <= SOURCE;
   } while (p.lines > 1 && (!p.fits || parts * g->n * g->groups < 4 * units));
-  p.fits = p.fits && tiles * p.rows * g->inner * g->kernel[0] * g->kernel[1] <= WEIGHTS;
-  int64_t blocks = g->groups * ((g->result[0] + p.lines - 1) / p.lines);
+  p.fits = p.fits && tiles * p.rows * g->columns <= WEIGHTS;
+  int64_t blocks = g->groups * clade__ceil_div(g->result[0], p.lines);
   p.images = CLADE_MAX(CLADE_MIN(blocks * g->n / (8 * units), IMAGES), 1);
-  p.items = blocks * ((g->n + p.images - 1) / p.images);
+  p.items = blocks * clade__ceil_div(g->n, p.images);
   for (int64_t k = 0; k < g->kernel[0]; k++) {
     int64_t at = down.add + k * down.delta, from = CLADE_MAX(-at, 0);
     p.taps += (double)CLADE_MAX(CLADE_MIN(g->result[0], g->source[0] * down.div - at) - from, 0) / (double)down.div;
@@ -71,55 +72,100 @@ static plan plan_of(const clade_query *q) {
   return p;
 }
 
-const char *clade__gather_lines_accept(const clade_query *q) {
-  const clade_node *n = q->node;
-  const clade__window *w = clade__conv_window(n);
-  const char *reason = clade__conv_vec_accept(q);
+static const char *accept(const clade_query *q) {
+  const clade__window *w = clade__conv_window(q->node);
+  const clade__conv g = clade__conv_of(q->node);
+  const char *reason = clade__conv_refuses(q, CLADE__CONV_F32 | CLADE__CONV_FEW);
   if (reason) return reason;
-  if (clade__gather_of(n).rows > FEW) return "made for few channels of the result";
-  for (int i = 0; i < 2; i++)
-    if (w->stride[i] > (n->op == &clade__op_conv2d ? 1 : 2)) return "made for step 1, or 2 to the data";
-  if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
+  if (g.rows > FEW) return "made for few channels of the result";
+  if (CLADE_MAX(w->stride[0], w->stride[1]) > (g.forward ? 1 : 2)) return "made for step 1, or 2 to the data";
   return plan_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
 }
 
-/* In cycles of a core that starts two vector operations per cycle. */
-double clade__gather_lines_cost(const clade_query *q) {
+static double cost(const clade_query *q) {
   plan p = plan_of(q);
-  const clade__gather *g = &p.g;
+  const clade__conv *g = &p.g;
   double tiles = ceil((double)g->rows / (double)p.rows), columns = (double)p.columns, inner = (double)g->inner;
-  double phases = (double)g->map(clade__conv_window(q->node), 1).div;
+  double phases = (double)g->map[1].div;
   double across = ceil((double)g->result[1] / (columns * phases)), lines = (double)g->result[0];
   double products = p.taps * inner * ((double)g->kernel[1] * step(p.rows, p.vectors) * 1.1 + 4 * phases);
   double finish = lines * (double)p.rows * columns * phases * (g->result[1] >= 16 ? 1 : 4);
   double copy = inner * (double)g->source[0] * ((double)g->source[1] * 0.2 + 10);
-  double weights = (double)(g->groups * g->rows * g->inner * g->kernel[0] * g->kernel[1]) * 2 + 3000;
+  double weights = (double)g->outputs * 2 + 3000;
   double all = (double)(g->n * g->groups) * (tiles * across * (products + finish) + copy) + (double)p.items * weights;
-  return clade__conv_vec_cost(q, all);
+  return clade__conv_cost(q, all);
 }
 
-clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
-  plan p = plan_of(q);
-  const clade__gather *g = &p.g;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_lines");
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "ROWS", p.rows);
-  clade_emit_define(s, "VECTORS", p.vectors);
-  clade_emit_define(s, "SOURCE", SOURCE);
-  clade_emit_define(s, "WEIGHTS", WEIGHTS);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
-  clade__gather_sizes(s, g);
-  clade_emit_index8(s, 5, (int64_t[]){g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner});
-  clade__emit_maps(s, clade__conv_window(n), g->map);
-  clade_emit_index8(s, 4, (int64_t[]){p.images, p.lines, p.pitch, p.left});
-  clade__gather_result(s, n);
-  clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
-  return CLADE_OK;
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const plan p = plan_of(q);
+  const clade__conv *g = &p.g;
+  clade_kernel_step *s;
+  const clade__number *defines =
+      CLADE__DEFINES({"ROWS", p.rows}, {"VECTORS", p.vectors}, {"SOURCE", SOURCE}, {"WEIGHTS", WEIGHTS});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_lines", CLADE__SIXTEEN, defines, &s));
+  clade__conv_operands(s);
+  clade__conv_sizes(s, g);
+  CLADE__EMIT8(s, g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner);
+  clade__conv_maps(s, g);
+  CLADE__EMIT8(s, p.images, p.lines, p.pitch, p.left);
+  return clade__gather_end(s, q, p.items);
 }
+
+const clade_impl clade__gather_lines = CLADE__CONV_IMPL(.name = "lines", CLADE__CONV_VEC, .accept = accept,
+                                                        .cost = cost, .emit = emit, .file = "conv2d_lines");
+
+/* ---- conv2d_weights: a work-item processes several lines at a time, over its part of the images ---- */
+enum { ROWS = 6, X_LINES = 16384, Y_LINES = 12 * 1200, SUMS = 16384 };
+
+typedef struct few {
+  int64_t lines, pitch, left, units, parts, tiles, pairs; /* lines at a time; such groups of lines in a part */
+  double cycles;
+  bool fits;
+} few;
+
+static few few_of(const clade_query *q) {
+  const clade__conv p = clade__conv_of(q->node);
+  const clade__map_1d down = p.map[0], along = p.map[1];
+  int64_t reach = (p.kernel[0] - 1) * down.delta;
+  few f = {.left = CLADE_MAX(-along.add, 0), .tiles = clade__ceil_div(p.rows, ROWS), .pairs = (p.taps + 1) / 2};
+  f.pitch = CLADE_MAX(f.left + p.source[1],
+                      p.result[1] + CLADE_MAX(along.add, -f.left) + f.left + (p.kernel[1] - 1) * along.delta);
+  f.lines = CLADE_MAX(CLADE_MIN((Y_LINES / 12 - 16) / CLADE_MAX(f.pitch, 1), p.result[0]), 1);
+  f.fits = f.lines * f.pitch + 16 <= Y_LINES / 12 && (f.lines + reach + 1) * f.pitch + 64 <= X_LINES &&
+           p.inner * f.pairs * f.tiles * ROWS * 2 * clade__weights_lanes(q) <= SUMS;
+  const int64_t all = p.n * clade__ceil_div(p.result[0], f.lines);
+  f.units = CLADE_MAX(clade__ceil_div(all, CLADE__SUM_UNITS / CLADE_MAX(p.groups, 1)), 1);
+  f.parts = CLADE_MAX(clade__ceil_div(all, f.units), 1);
+  double places = (double)(f.lines * f.pitch), inner = (double)p.inner, tiles = (double)f.tiles;
+  double multiply = inner * (double)f.pairs * tiles * (places / clade__weights_lanes(q) * ROWS * 1.1 + 40);
+  double copy = ((double)p.rows + inner) * (places * 0.2 + 10 * (double)f.lines);
+  double item = (double)f.units * (multiply + copy) + (double)(p.rows * p.columns * clade__weights_lanes(q)) * 2 + 8000;
+  f.cycles = ((double)(p.groups * f.parts) + CLADE__WEIGHTS_UNITS) * item + clade__weights_join_cycles(&p, f.parts);
+  return f;
+}
+
+static const char *weights_accept(const clade_query *q) {
+  const char *reason = clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_FEW);
+  if (reason) return reason;
+  if (clade__conv_of(q->node).rows > FEW) return "made for few rows";
+  return few_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
+}
+
+static double weights_cost(const clade_query *q) { return clade__conv_cost(q, few_of(q).cycles); }
+
+static size_t weights_workspace(const clade_query *q) { return clade__weights_scratch(q, few_of(q).parts, false); }
+
+static clade_status weights_emit(clade_emit *e, const clade_query *q) {
+  const clade__conv p = clade__conv_of(q->node);
+  const few f = few_of(q);
+  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_lines", &p, f.parts);
+  clade__emit_defines(s, CLADE__DEFINES({"WIDTH", clade__weights_lanes(q)}, {"ROWS", ROWS}, {"X_LINES", X_LINES},
+                                        {"Y_LINES", Y_LINES}, {"BLOCK", SUMS}));
+  CLADE__EMIT8(s, f.lines, f.units, f.pitch, f.left);
+  clade__emit_items(s, p.groups * f.parts);
+  return clade__weights_join(e, q, f.parts, false, false);
+}
+
+const clade_impl clade__weights_lines =
+    CLADE__CONV_IMPL(.name = "lines", CLADE__CONV_VEC, .accept = weights_accept, .cost = weights_cost,
+                     .workspace = weights_workspace, .emit = weights_emit, .file = "conv2d_lines");

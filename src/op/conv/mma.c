@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-enum { LANES = 16, PANEL = 32, WORD = 4, MOST_TAPS = 128, MOST_PARTS = 8, MOST_IMAGES = 32 };
+enum { LANES = CLADE__LANES, PANEL = 32, WORD = 4, MOST_PARTS = 8, MOST_IMAGES = 32 };
 
 typedef struct plan {
-  clade__gather g;
+  clade__conv g;
   bool tiles;
   int64_t words, blocks, inner; /* per pixel: of a block, or of a dense image; of all channels */
   int64_t pixel, step;          /* words per pixel of a copy; words of the inner axis per instruction */
@@ -23,16 +23,22 @@ typedef struct plan {
   bool bare;                    /* read where it lies */
 } plan;
 
-static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
+static int64_t parts(int64_t all, int64_t part) { return clade__ceil_div(all, part); }
 static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
 static int quad(const clade_node *n) { return bytes(n) ? 4 : 2; }
-bool clade__gather_mma_units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
+static bool units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
 
 /* ---- the unit ---- */
 const clade_unit_info *clade__conv_unit(const clade_query *q, bool tiles) {
   static const clade_unit of_bytes[] = {CLADE_UNIT_VNNI, CLADE_UNIT_AMX_INT8};
   static const clade_unit of_bf16[] = {CLADE_UNIT_AVX512_BF16, CLADE_UNIT_AMX_BF16};
   return &q->device->unit[(bytes(q->node) ? of_bytes : of_bf16)[tiles]];
+}
+
+const char *clade__conv_lacks_unit(const clade_query *q, bool tiles) {
+  const clade_unit_info *unit = clade__conv_unit(q, tiles);
+  if (unit->used) return NULL;
+  return unit->reason ? unit->reason : "the device does not have the unit for this type";
 }
 
 /* An imitated unit has a reason, and is used where none is real. */
@@ -52,7 +58,7 @@ static int64_t step_of(int64_t inner) {
 
 enum { LAYOUTS, TILES };
 static void defaults(const clade_query *q, int32_t *config) {
-  config[TILES] = clade__conv_by_tiles(q, step_of(parts(clade__gather_of(q->node).inner, quad(q->node))));
+  config[TILES] = clade__conv_by_tiles(q, step_of(parts(clade__conv_of(q->node).inner, quad(q->node))));
 }
 static bool configs(const clade_query *q, int i, int32_t *config) {
   (void)q;
@@ -61,7 +67,7 @@ static bool configs(const clade_query *q, int i, int32_t *config) {
   return i < 4;
 }
 static const char *const params[] = {"layouts", "tiles", NULL};
-const clade_space clade__gather_mma_space = {sizeof(clade_space), params, defaults, configs};
+static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
 /* ---- pieces ---- */
 /* Chooses the shape of a tile that takes the least time. A product of AMX takes a cycle per pixel, and the next one
@@ -85,36 +91,36 @@ static void settle_pieces(plan *p) {
 
 /* ---- strips ---- */
 /* Source lines (axis 0) or columns (axis 1) that so many output pixels read. */
-static int64_t held(const clade_query *q, const plan *p, int axis, int64_t places) {
-  const clade__map_1d m = p->g.map(clade__conv_window(q->node), axis);
+static int64_t held(const plan *p, int axis, int64_t places) {
+  const clade__map_1d m = p->g.map[axis];
   const int64_t reach = (p->g.kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta) / m.div;
   return axis ? (CLADE_MAX(places, p->piece) + reach / m.mul + 1) * m.mul : (places - 1) * m.mul + reach + 1;
 }
 
-static int64_t room(const clade_query *q, const plan *p, int64_t lines) {
-  return p->bare ? 0 : p->pixel * held(q, p, 0, lines) * held(q, p, 1, p->grid[1]);
+static int64_t room(const plan *p, int64_t lines) {
+  return p->bare ? 0 : p->pixel * held(p, 0, lines) * held(p, 1, p->grid[1]);
 }
 
 /* Cycles of a strip on a core that issues two vector operations per cycle. Weights of a panel are read once per strip
  * if the second cache holds the panels of the strip, which then serves each tile. */
 static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels, int64_t images) {
-  const double taps = (double)(p->g.kernel[0] * p->g.kernel[1]) / (double)p->phases;
+  const double taps = (double)p->g.taps / (double)p->phases;
   const double steps = taps * (double)(p->inner / p->step), slower = bytes(q->node) || p->tiles ? 1 : 1.1;
   const double tiles = (double)parts(pieces * images, p->pieces), places = p->piece * p->pieces;
   const double dots = steps * p->tile * slower + taps * (double)p->blocks * 6 + places * 14 + 60;
-  const double panel = (double)(p->g.kernel[0] * p->g.kernel[1] * p->inner) * PANEL * WORD;
-  const double copied = (double)(images * room(q, p, parts(pieces, p->across)));
+  const double panel = (double)(p->g.taps * p->inner) * PANEL * WORD;
+  const double copied = (double)(images * room(p, parts(pieces, p->across)));
   const double copy = copied * (q->node->in[0].layout.block ? 0.4 : 6);
   const bool cached = panel * (double)panels * 2 <= (double)clade__second_cache(q->device);
   return (double)panels * (tiles * dots + panel / (cached ? 64 : 16)) + copy + 400;
 }
 
 static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t downs, int64_t images) {
-  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = p->grid[0] * p->across;
+  const int64_t all = p->grid[0] * p->across;
   const int64_t strips = parts(p->g.n, images) * p->phases * parts(all, strip) * downs;
   double one = strip_cycles(q, p, strip, parts(p->panels, downs), images);
-  if (images * room(q, p, parts(strip, p->across)) * WORD > clade__second_cache(q->device) / 2) one *= 1.1;
-  const double cycles = (double)parts(strips, units) * one;
+  if (images * room(p, parts(strip, p->across)) * WORD > clade__second_cache(q->device) / 2) one *= 1.1;
+  const double cycles = (double)parts(strips, clade__conv_units(q)) * one;
   if (cycles >= p->cycles) return;
   p->cycles = cycles;
   p->strip = strip;
@@ -123,7 +129,7 @@ static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t dow
 }
 
 static void settle_strips(const clade_query *q, plan *p) {
-  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = p->grid[0] * p->across;
+  const int64_t all = p->grid[0] * p->across;
   const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->grid[0]; /* smallest units of a strip */
   const int64_t each = p->bare ? 4 * p->pieces : p->across;
   p->cycles = INFINITY;
@@ -134,14 +140,14 @@ static void settle_strips(const clade_query *q, plan *p) {
     for (int64_t images = 2; images <= CLADE_MIN(p->g.n, MOST_IMAGES); images++) try_strips(q, p, all, downs, images);
   }
   p->cuts = parts(all, p->strip);
-  p->room = clade__up(p->images * room(q, p, parts(p->strip, p->across)), LANES);
-  p->items = CLADE_MIN(parts(p->g.n, p->images) * p->phases * p->cuts * p->downs, 2 * units);
+  p->room = clade__up(p->images * room(p, parts(p->strip, p->across)), LANES);
+  p->items = CLADE_MIN(parts(p->g.n, p->images) * p->phases * p->cuts * p->downs, 2 * clade__conv_units(q));
 }
 
-static plan plan_of(const clade_query *q, bool blocked) {
+static plan plan_of(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade__window *w = clade__conv_window(n);
-  plan p = {.g = clade__gather_of(n), .tiles = q->config[TILES], .phases = 1};
+  const bool blocked = n->in[0].layout.block > 0;
+  plan p = {.g = clade__conv_of(n), .tiles = q->config[TILES], .phases = 1};
   p.inner = parts(p.g.inner, quad(n));
   p.words = blocked ? LANES / quad(n) : p.inner;
   p.blocks = parts(p.inner, p.words);
@@ -149,16 +155,11 @@ static plan plan_of(const clade_query *q, bool blocked) {
   if (p.tiles && p.pixel % 256 == 0) p.pixel += LANES; /* or lines of a tile would be in few sets of the cache */
   p.step = p.tiles ? step_of(p.inner) : 1;
   p.panels = parts(p.g.rows, PANEL);
-  p.bare = blocked && !p.tiles && clade__conv_is_point(n) && n->in[0].dtype != CLADE_I8 &&
-           p.g.result[0] * p.g.result[1] >= 4;
-  if (p.bare) { /* an image is one line */
-    p.g.source[1] = p.g.result[1] = p.g.result[0] * p.g.result[1];
-    p.g.source[0] = p.g.result[0] = 1;
-  }
+  p.bare = blocked && !p.tiles && p.g.point && n->in[0].dtype != CLADE_I8 && p.g.result[0] * p.g.result[1] >= 4;
+  if (p.bare) p.g = clade__conv_flat(n);
   for (int i = 0; i < 2; i++) {
-    const int64_t div = p.g.map(w, i).div;
-    p.grid[i] = parts(p.g.result[i], div);
-    p.phases *= div;
+    p.grid[i] = parts(p.g.result[i], p.g.map[i].div);
+    p.phases *= p.g.map[i].div;
   }
   settle_pieces(&p);
   p.across = parts(p.grid[1], p.piece);
@@ -166,69 +167,55 @@ static plan plan_of(const clade_query *q, bool blocked) {
   return p;
 }
 
-static plan plan_in(const clade_query *q) { return plan_of(q, q->node->in[0].layout.block > 0); }
-
-/* ---- the gate ---- */
-const char *clade__gather_mma_accept(const clade_query *q) {
+static const char *accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade_unit_info *unit = clade__conv_unit(q, q->config[TILES]);
-  const clade__gather g = clade__gather_of(n);
-  const char *reason = clade__conv_small(q);
-  if (!unit->used) return unit->reason ? unit->reason : "the device does not have the unit for this type";
-  if (reason) return reason;
-  if (g.groups != 1) return "made for one group";
-  if (g.kernel[0] * g.kernel[1] > MOST_TAPS) return "made for windows of up to 128 places";
+  const char *lacks = clade__conv_lacks_unit(q, q->config[TILES]);
+  const char *reason = clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS);
+  const int64_t inner = clade__conv_of(n).inner;
+  if (lacks || reason) return lacks ? lacks : reason;
   if (q->config[LAYOUTS] != CLADE__BLOCKED)
-    return g.inner > LANES ? "made for images of at most a block of channels" : NULL;
-  return g.inner % quad(n) ? "channels end inside of a word" : NULL;
+    return inner > LANES ? "made for images of at most a block of channels" : NULL;
+  return inner % quad(n) ? "channels end inside of a word" : NULL;
 }
 
-void clade__gather_mma_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  in[1] = (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
-                         .block = PANEL,
-                         .interleave = (uint16_t)quad(q->node),
-                         .tile = CLADE_PANELS};
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[1] = clade__gather_weights(q, PANEL, CLADE_PANELS);
+  in[1].interleave = (uint16_t)quad(q->node);
   clade__gather_images(q, q->config[LAYOUTS], in, out);
 }
 
-double clade__gather_mma_cost(const clade_query *q) {
-  return clade__conv_vec_cost(q, plan_in(q).cycles * CLADE_MAX(q->device->compute_units, 1u));
+static double cost(const clade_query *q) {
+  return clade__conv_cost(q, plan_of(q).cycles * (double)clade__conv_units(q));
 }
 
-size_t clade__gather_mma_workspace(const clade_query *q) {
-  const plan p = plan_in(q);
+static size_t workspace(const clade_query *q) {
+  const plan p = plan_of(q);
   return (size_t)CLADE_MAX(p.items * p.room, 1) * WORD;
 }
 
-clade_status clade__gather_mma_emit(clade_emit *e, const clade_query *q) {
+/* A missing unit is imitated in tests only. */
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const plan p = plan_in(q);
+  const plan p = plan_of(q);
+  clade_kernel_step *s;
   if (!p.items || !p.panels) return CLADE_OK;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_mma");
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_define_text(s, "TB", clade_dtype_name(n->in[1].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "INTEGER", bytes(n));
-  clade_emit_define(s, "TILES", p.tiles);
-  /* a missing unit is used in tests only */
-  clade_emit_define(s, "IMITATE", clade__conv_unit(q, p.tiles)->reason != NULL);
-  clade_emit_define(s, "DENSE", !n->in[0].layout.block);
-  clade_emit_define(s, "WORDS", (int)p.words);
-  clade_emit_define(s, "PIECE", p.piece);
-  clade_emit_define(s, "PIECES", p.pieces);
-  clade_emit_define(s, "MOST_TAPS", MOST_TAPS);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16_whole(s, n));
+  const clade__number *defines =
+      CLADE__DEFINES({"INTEGER", bytes(n)}, {"TILES", p.tiles},
+                     {"IMITATE", clade__conv_unit(q, p.tiles)->reason != NULL}, {"DENSE", !n->in[0].layout.block},
+                     {"WORDS", p.words}, {"PIECE", p.piece}, {"PIECES", p.pieces}, {"MOST_TAPS", CLADE__MOST_TAPS});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_mma", CLADE__WHOLE, defines, &s));
   CLADE_TRY(clade__epilogue_define_soon(s, n));
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
+  clade__conv_operands(s);
   clade_emit_workspace(s, 0, WORD);
-  clade__gather_sizes(s, &p.g);
-  clade_emit_index8(s, 2, (int64_t[]){p.g.kernel[0], p.g.kernel[1]});
-  clade__emit_maps(s, clade__conv_window(n), p.g.map);
-  clade_emit_index8(s, 8, (int64_t[]){p.strip, p.downs, p.items, p.room, p.bare, p.images, p.pixel, p.step});
-  clade__gather_result(s, n);
-  clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
-  return CLADE_OK;
+  clade__conv_sizes(s, &p.g);
+  CLADE__EMIT8(s, p.g.kernel[0], p.g.kernel[1]);
+  clade__conv_maps(s, &p.g);
+  CLADE__EMIT8(s, p.strip, p.downs, p.items, p.room, p.bare, p.images, p.pixel, p.step);
+  return clade__gather_end(s, q, p.items);
 }
+
+const clade_impl clade__gather_mma =
+    CLADE__CONV_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,
+                     .units = units, .needs_units = CLADE__UNITS_I8 | CLADE__UNITS_BF16, .accept = accept,
+                     .layouts = layouts, .cost = cost, .workspace = workspace, .emit = emit, .space = &space,
+                     .alternatives = 2, .file = "conv2d_mma");

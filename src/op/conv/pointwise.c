@@ -1,6 +1,5 @@
 /* 1 x 1 conv2d and conv2d_data without stride on CPUs, dense: division of work and cost. */
 #include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
 
 #include <math.h>
 
@@ -13,7 +12,7 @@ enum { FEW_CHANNELS = 96, FEW_PLACES = 256, FEW_ROWS = 64 };
 static const char *const params[] = {"rows", "vectors", "kilobytes", NULL};
 
 static bool plain(const clade_query *q) { return ((const clade__conv_attrs *)q->node->attrs)->epilogue.n_insn == 0; }
-static bool shallow(const clade_query *q) { return clade__gather_of(q->node).inner <= CLADE__FEW_INNER; }
+static bool shallow(const clade_query *q) { return clade__conv_of(q->node).inner <= CLADE__FEW_INNER; }
 
 /* True if a plain result is written with non-temporal stores of whole cache lines, because it would not stay in the
  * cache. */
@@ -40,10 +39,10 @@ static bool configs(const clade_query *q, int i, int32_t *config) {
   config[KILOBYTES] = kilobytes[i];
   return true;
 }
-const clade_space clade__gather_pointwise_space = {sizeof(clade_space), params, defaults, configs};
+static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
 typedef struct plan {
-  clade__gather g;
+  clade__conv g;
   int64_t places, panels;       /* of an image; of rows */
   int64_t down, across;         /* parts of the rows, and of an image's positions */
   int64_t columns, item_floats; /* positions at a time; workspace of a work-item */
@@ -57,7 +56,7 @@ static int64_t tile_places(const clade_query *q) {
 
 /* True if the pixels of a tile are copied. Without a copy, the result is stored tile by tile; if it has more lines than
  * the image, long contiguous stores are better, since each line is on another page. */
-static bool copies(const clade_query *q, const clade__gather *g) {
+static bool copies(const clade_query *q, const clade__conv *g) {
   return clade__vector_width(q->device) != 16 || g->rows > CLADE_MAX(g->inner, FEW_ROWS) ||
          g->result[0] * g->result[1] < 4 * tile_places(q);
 }
@@ -78,43 +77,39 @@ static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_
 static plan plan_of(const clade_query *q) {
   enum { LATE = 5000 };
   int width = clade__vector_width(q->device);
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
-  plan p = {.g = clade__gather_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
+  int64_t units = clade__conv_units(q), most = 4 * units;
+  plan p = {.g = clade__conv_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
   p.places = p.g.result[0] * p.g.result[1];
   p.copies = copies(q, &p.g);
-  p.panels = (p.g.rows + q->config[ROWS] - 1) / q->config[ROWS];
-  int64_t vectors = (p.places + width - 1) / width;
-  int64_t tiles = (vectors + q->config[VECTORS] - 1) / q->config[VECTORS];
+  p.panels = clade__ceil_div(p.g.rows, q->config[ROWS]);
+  int64_t vectors = clade__ceil_div(p.places, width), tiles = clade__ceil_div(vectors, q->config[VECTORS]);
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
-      int64_t items = down * across * p.g.n, turns = (items + units - 1) / units;
-      int64_t wide = CLADE_MIN((tiles + across - 1) / across * q->config[VECTORS], vectors);
-      double item = cycles(q, &p, (p.panels + down - 1) / down, wide);
+      int64_t items = down * across * p.g.n, turns = clade__ceil_div(items, units);
+      int64_t wide = CLADE_MIN(clade__ceil_div(tiles, across) * q->config[VECTORS], vectors);
+      double item = cycles(q, &p, clade__ceil_div(p.panels, down), wide);
       double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
       if (time >= p.cycles) continue;
       p.cycles = time;
       p.down = down;
       p.across = across;
     }
-  const int64_t tile = tile_places(q), wide = (tiles + p.across - 1) / p.across * tile;
+  const int64_t tile = tile_places(q), wide = clade__ceil_div(tiles, p.across) * tile;
   const int64_t fit = p.copies ? CLADE_MAX((int64_t)q->config[KILOBYTES] * 256 / CLADE_MAX(p.g.inner, 1), tile) : tile;
-  const int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
-  p.columns = clade__up((wide + parts - 1) / parts, tile);
+  p.columns = clade__up(clade__ceil_div(wide, clade__ceil_div(wide, fit)), tile);
   p.item_floats = p.copies ? CLADE_MAX(p.g.inner, 1) * p.columns : 0;
   return p;
 }
 
 /* Vectors of the next tile's pixels that each panel prefetches, so that together they prefetch the whole tile. */
 static int64_t asked(const clade_query *q, const plan *p) {
-  const int64_t panels = CLADE_MAX(p->panels / p->down, 1);
-  return p->copies ? 0 : (q->config[VECTORS] + panels - 1) / panels;
+  return p->copies ? 0 : clade__ceil_div(q->config[VECTORS], p->panels / p->down);
 }
 
-const char *clade__gather_pointwise_accept(const clade_query *q) {
-  const char *reason = clade__gather_point_accept(q);
-  if (reason) return reason;
-  clade__gather g = clade__gather_of(q->node);
-  if (shallow(q)) return NULL;
+static const char *accept(const clade_query *q) {
+  const clade__conv g = clade__conv_of(q->node);
+  const char *reason = clade__gather_point_refuses(q);
+  if (reason || shallow(q)) return reason;
   if (clade__vector_width(q->device) != 16) return "made for few inner channels, or vectors of 512 bits";
   const bool few = g.rows <= FEW_CHANNELS || (plain(q) && g.inner <= FEW_CHANNELS);
   return !copies(q, &g) || (few && g.result[0] * g.result[1] <= FEW_PLACES)
@@ -122,47 +117,37 @@ const char *clade__gather_pointwise_accept(const clade_query *q) {
              : "made for few inner channels, or for few of the result";
 }
 
-void clade__gather_pointwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  const bool forward = q->node->op == &clade__op_conv2d;
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)out;
-  in[1] = (clade_layout){
-      .axis = forward ? 0 : 1, .block = (uint16_t)q->config[ROWS], .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
+  in[1] = clade__gather_panels(q, q->config[ROWS]);
 }
 
-double clade__gather_pointwise_cost(const clade_query *q) {
-  double cycles = plan_of(q).cycles * CLADE_MAX(q->device->compute_units, 1u);
-  return clade__conv_vec_cost(q, cycles + clade__conv_epilogue_cycles(q->node));
+static double cost(const clade_query *q) {
+  const double cycles = plan_of(q).cycles * (double)clade__conv_units(q);
+  return clade__conv_cost(q, cycles + clade__conv_epilogue_cycles(q->node));
 }
 
-size_t clade__gather_pointwise_workspace(const clade_query *q) {
-  plan p = plan_of(q);
+static size_t workspace(const clade_query *q) {
+  const plan p = plan_of(q);
   return (size_t)(p.down * p.across * p.g.n * p.item_floats) * sizeof(float);
 }
 
-clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
-  plan p = plan_of(q);
-  int64_t items = p.down * p.across * p.g.n;
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const plan p = plan_of(q);
+  const int64_t items = p.down * p.across * p.g.n;
+  clade_kernel_step *s;
   if (items == 0 || p.g.rows == 0 || p.places == 0) return CLADE_OK;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_pointwise");
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
-  clade_emit_define_text(s, "T", "f32");
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "ROWS", q->config[ROWS]);
-  clade_emit_define(s, "VECTORS", q->config[VECTORS]);
-  clade_emit_define(s, "SHALLOW", p.copies && shallow(q));
-  clade_emit_define(s, "PAST", past(q));
-  clade_emit_define(s, "ASKED", asked(q, &p));
-  clade_emit_define(s, "PLAIN", plain(q));
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
+  const clade__number *defines =
+      CLADE__DEFINES({"ROWS", q->config[ROWS]}, {"VECTORS", q->config[VECTORS]}, {"SHALLOW", p.copies && shallow(q)},
+                     {"PAST", past(q)}, {"ASKED", asked(q, &p)}, {"PLAIN", plain(q)});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_pointwise", CLADE__SIXTEEN, defines, &s));
+  clade__conv_operands(s);
   if (p.copies) clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index8(s, 4, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places});
-  clade_emit_index8(s, 4, (int64_t[]){p.down, p.across, p.columns, p.item_floats});
-  clade__gather_result(s, n);
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
-  return CLADE_OK;
+  CLADE__EMIT8(s, p.g.n, p.g.rows, p.g.inner, p.places);
+  CLADE__EMIT8(s, p.down, p.across, p.columns, p.item_floats);
+  return clade__gather_end(s, q, items);
 }
+
+const clade_impl clade__gather_pointwise =
+    CLADE__CONV_IMPL(.name = "pointwise", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
+                     .workspace = workspace, .emit = emit, .space = &space, .file = "conv2d_pointwise");

@@ -1,20 +1,13 @@
 /* conv2d_weights of bf16 by CPUs' units for vectors (AVX512-BF16) or tiles (AMX): partition of the sum, which depends
  * only on the sizes, division of the work, and cost. */
-#include "op/conv/weights.h"
+#include "op/conv/conv.h"
 
-enum {
-  BLOCK = 16,
-  PANEL = 32,
-  WORD = 4,
-  AT_ONCE = 512 << 10,
-  STEPS = 160,
-  MOST_PARTS = 8,
-  PARTS_BYTES = 4 << 20,
-  MOST_WINDOW = 128
-};
+enum { BLOCK = CLADE__LANES, PANEL = 32, WORD = 4, MOST_PARTS = 8 };
+/* Bytes of copies, and steps, per pass; bytes of partial sums. */
+enum { AT_ONCE = 512 << 10, STEPS = 160, PARTS_BYTES = 4 << 20 };
 
 typedef struct plan {
-  clade__weights p;
+  clade__conv p;
   bool tiles;
   int64_t pairs, step;                         /* of a line, as copied; per instruction */
   int64_t blocks, panels, parts, down, across; /* parts of the sum; cuts of y's and x's channels */
@@ -22,17 +15,17 @@ typedef struct plan {
   double copied;                               /* words copied per image, by all work-items */
 } plan;
 
-static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
+static int64_t parts_of(int64_t all, int64_t part) { return clade__ceil_div(all, part); }
 
 /* Words of a line of y that an instruction for tiles takes: equal parts of it, up to a block. */
-static int64_t step_of(const clade__weights *p) {
+static int64_t step_of(const clade__conv *p) {
   const int64_t pairs = parts_of(p->result[1], 2);
   return parts_of(pairs, parts_of(pairs, BLOCK));
 }
 
 enum { TILES };
 static void defaults(const clade_query *q, int32_t *config) {
-  const clade__weights p = clade__weights_of(q->node, true);
+  const clade__conv p = clade__conv_flat(q->node);
   config[TILES] = clade__conv_by_tiles(q, step_of(&p));
 }
 static bool configs(const clade_query *q, int i, int32_t *config) {
@@ -41,18 +34,18 @@ static bool configs(const clade_query *q, int i, int32_t *config) {
   return i < 2;
 }
 static const char *const params[] = {"tiles", NULL};
-const clade_space clade__weights_mma_space = {sizeof(clade_space), params, defaults, configs};
+static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
 static plan plan_of(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
-  plan c = {.p = clade__weights_of(q->node, true), .tiles = q->config[TILES]};
-  const clade__weights *p = &c.p;
+  plan c = {.p = clade__conv_flat(q->node), .tiles = q->config[TILES]};
+  const clade__conv *p = &c.p;
   c.step = c.tiles ? CLADE_MAX(step_of(p), 1) : 1;
   c.pairs = clade__up(parts_of(p->result[1], 2), c.step);
   const int64_t pairs = c.pairs, reach = (p->kernel[1] - 1) * w->dilation[1];
   const int64_t held = pairs + reach / w->stride[1] / 2;
   const int64_t x_line = w->stride[1] * (p->kernel[1] > 1 ? 2 : 1) * held * BLOCK, y_line = pairs * PANEL;
-  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), few = CLADE_MAX(p->n, 1);
+  const int64_t units = clade__conv_units(q), few = CLADE_MAX(p->n, 1);
   c.blocks = parts_of(p->inner, BLOCK);
   c.panels = parts_of(p->rows, PANEL);
   c.parts = 1;
@@ -73,63 +66,62 @@ static plan plan_of(const clade_query *q) {
   return c;
 }
 
-bool clade__weights_mma_units(const clade_query *q) { return q->node->in[0].dtype == CLADE_BF16; }
+static bool units(const clade_query *q) { return q->node->in[0].dtype == CLADE_BF16; }
 
-const char *clade__weights_mma_accept(const clade_query *q) {
-  const clade_unit_info *unit = clade__conv_unit(q, q->config[TILES]);
-  const clade__weights p = clade__weights_of(q->node, true);
-  const char *reason = clade__conv_small(q);
-  if (q->node->in[0].dtype != CLADE_BF16) return "made for bf16";
-  if (!unit->used) return unit->reason ? unit->reason : "the device does not have the unit for this type";
-  if (reason) return reason;
-  if (p.groups != 1) return "made for one group";
+static const char *accept(const clade_query *q) {
+  if (!units(q)) return "made for bf16";
+  const clade__conv p = clade__conv_flat(q->node);
+  const char *lacks = clade__conv_lacks_unit(q, q->config[TILES]);
+  const char *reason =
+      clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS | CLADE__CONV_SOME);
+  if (lacks || reason) return lacks ? lacks : reason;
   if (p.inner % BLOCK || p.rows % BLOCK) return "made for whole blocks of channels";
-  if (p.kernel[0] * p.kernel[1] > MOST_WINDOW) return "made for windows of up to 128 places";
-  if (p.n * p.outputs * p.result[0] * p.result[1] < 1) return "made for what is not empty";
   const plan c = plan_of(q);
   return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
 }
 
 /* A step of a tile of 8 x 32 sums is 16 multiply-adds of words; one of 32 x 32 is four products of AMX of 16 cycles
  * each. Each pass loads and stores the sums. */
-double clade__weights_mma_cost(const clade_query *q) {
+static double cost(const clade_query *q) {
   const plan c = plan_of(q);
-  const clade__weights *p = &c.p;
+  const clade__conv *p = &c.p;
   const double steps = (double)(p->n * p->result[0]) * (double)(c.pairs / c.step);
   const double tiles = (double)(c.tiles ? parts_of(c.blocks, 2) : c.blocks * 2) * (double)c.panels;
-  const double sums = tiles * (double)(p->kernel[0] * p->kernel[1]);
+  const double sums = tiles * (double)p->taps;
   const double passes = (double)parts_of(p->n, c.images) * (double)parts_of(p->result[0], c.lines);
   const double lines = (double)(p->n * p->result[0]) * 8;
   double cycles = sums * (steps * (c.tiles ? 64 : 10) + lines + passes * (c.tiles ? 80 : 40)) + 4000;
   cycles += c.copied * (double)p->n * (c.tiles ? 0.6 : 0.3);
   cycles += clade__weights_join_cycles(p, 2) + 2 * (double)p->outputs;
-  return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+  return clade__conv_cost(q, cycles);
 }
 
 static size_t words_at(const clade_query *q, const plan *c) {
-  return (clade__weights_scratch(q, c->parts, true) + 63) / 64 * 64;
+  return (size_t)clade__up((int64_t)clade__weights_scratch(q, c->parts, true), 64);
 }
 
-size_t clade__weights_mma_workspace(const clade_query *q) {
+static size_t workspace(const clade_query *q) {
   const plan c = plan_of(q);
   return words_at(q, &c) + (size_t)(c.parts * c.down * c.across * c.room) * WORD;
 }
 
-clade_status clade__weights_mma_emit(clade_emit *e, const clade_query *q) {
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const plan c = plan_of(q);
-  const clade__weights *p = &c.p;
+  const int64_t items = c.parts * c.down * c.across;
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_mma", 0, c.parts, true);
-  clade_emit_define(s, "TILES", c.tiles);
-  clade_emit_define(s, "IMITATE", clade__conv_unit(q, c.tiles)->reason != NULL);
+  clade__emit_defines(s, CLADE__DEFINES({"TILES", c.tiles}, {"IMITATE", clade__conv_unit(q, c.tiles)->reason != NULL}));
   clade_emit_workspace(s, words_at(q, &c), WORD);
-  clade_emit_index8(
-      s, 8, (int64_t[]){p->n, p->groups, p->rows, p->inner, p->source[0], p->source[1], p->result[0], p->result[1]});
-  clade_emit_index8(s, 2, (int64_t[]){p->kernel[0], p->kernel[1]});
-  clade__emit_maps(s, clade__conv_window(q->node), clade__window_covers);
-  clade_emit_index8(s, 8,
-                    (int64_t[]){c.down, c.across, c.images, c.lines, c.room, c.x_words,
-                                clade__weights_pitch(q, c.parts, true), c.parts});
-  clade_emit_range(s, 1, &(size_t){(size_t)(c.parts * c.down * c.across)}, &(size_t){1});
-  clade__weights_join(e, q, c.parts, true, true);
-  return CLADE_OK;
+  clade__conv_sizes(s, &c.p);
+  CLADE__EMIT8(s, c.p.kernel[0], c.p.kernel[1]);
+  clade__conv_maps(s, &c.p);
+  CLADE__EMIT8(s, c.down, c.across, c.images, c.lines, c.room, c.x_words, clade__weights_pitch(q, c.parts, true),
+               c.parts);
+  clade__emit_items(s, items);
+  return clade__weights_join(e, q, c.parts, true, true);
 }
+
+const clade_impl clade__weights_mma =
+    CLADE__CONV_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,
+                     .units = units, .needs_units = CLADE__UNITS_BF16, .accept = accept,
+                     .layouts = clade__weights_blocked, .cost = cost, .workspace = workspace, .emit = emit,
+                     .space = &space, .file = "conv2d_weights_mma");

@@ -1,7 +1,5 @@
-/* conv2d and conv2d_data for 3 x 3 windows by Winograd's algorithm (docs/layouts.md): requirements, division of work,
- * cost. */
+/* Convolutions with 3 x 3 windows by Winograd's algorithm (docs/layouts.md): requirements, division of work, cost. */
 #include "op/conv/conv.h"
-#include "op/elt/epilogue.h"
 
 #include <math.h>
 
@@ -14,55 +12,44 @@ enum { SIDE, TILES, CHANNELS, AT_ONCE, PLACES, VECTORS, PARAMS };
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
 /* Tiles per register tile. With 16 lanes, eight are fast enough, and divide the 16 tiles of a 14 x 14 plane. */
 static int places_of(const clade_query *q) { return width_of(q) == 16 ? 8 : width_of(q) == 8 ? 6 : 3; }
-static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
+static int64_t parts(int64_t n, int64_t of) { return clade__ceil_div(n, of); }
 
-/* ---- requirements ---- */
-const char *clade__gather_winograd_accept(const clade_query *q) {
-  const clade_node *n = q->node;
-  const clade__window *w = clade__conv_window(n);
-  clade__gather g = clade__gather_of(n);
-  for (int i = 0; i < 2; i++)
-    if (g.kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1) return "made for windows of 3 x 3, step 1";
-  if (g.groups != 1) return "made for one group";
-  if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
-  const char *reason = clade__gather_blocked_accept(q);
+/* ---- conv2d and conv2d_data ---- */
+static const char *accept(const clade_query *q) {
+  const clade__conv g = clade__conv_of(q->node);
+  const char *reason =
+      clade__conv_refuses(q, CLADE__CONV_3X3 | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_SMALL);
   if (reason) return reason;
-  if (clade__up(g.rows, 32) * clade__up(g.inner, 16) > INT32_MAX / 36) return "made for fewer than 2^26 weights";
-  return NULL;
+  return clade__up(g.rows, 32) * clade__up(g.inner, 16) > INT32_MAX / 36 ? "made for fewer than 2^26 weights" : NULL;
 }
 
 /* conv2d_data flips the windows and blocks axis 1. */
-static clade_layout weights_layout(const clade_query *q) {
-  return (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
-                        .block = (uint16_t)(q->config[VECTORS] * width_of(q)),
-                        .tile = (uint16_t)(q->config[SIDE] + 2)};
-}
-
-void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   clade__gather_images(q, CLADE__BLOCKED, in, out);
-  in[1] = weights_layout(q);
+  in[1] = clade__gather_weights(q, q->config[VECTORS] * width_of(q), q->config[SIDE] + 2);
 }
 
-/* ---- parameters ---- */
-static int64_t tiles_of(const clade__gather *g, int side) {
+static int64_t tiles_of(const clade__conv *g, int side) {
   return g->n * parts(g->result[0], side) * parts(g->result[1], side);
 }
 
 /* Size of a transformed strip in floats; and whether private memory holds it. */
-static double floats_of(const clade__gather *g, const int32_t *config) {
+static double floats_of(const clade__conv *g, const int32_t *config) {
   return (config[SIDE] + 2) * (config[SIDE] + 2) * ((double)clade__up(g->inner, 16) * config[TILES] + 16);
 }
-static bool private_of(const clade__gather *g, const int32_t *config) { return floats_of(g, config) <= SOURCE; }
+static bool private_of(const clade__conv *g, const int32_t *config) { return floats_of(g, config) <= SOURCE; }
 
 /* Cycles to load `bytes` bytes: `held` per cycle if a shared cache holds `all`. */
 static double fetch(const clade_query *q, double bytes, double all, double held) {
   return bytes / (all > (double)CLADE_MAX(q->device->cache_bytes, 1u << 20) / 2 ? 6 : held);
 }
 
-/* Estimated cycles if `units` cores share the work; a core starts two vector operations per cycle. Transform and load
+/* Estimated cycles if `units` cores, at least one, share the work. Transform and load
  * rates are empirical; loads that are prefetched slow the products by a quarter of their time. */
-static double cycles(const clade_query *q, const clade__gather *g, const int32_t *config, double units) {
-  int width = width_of(q), taps = (config[SIDE] + 2) * (config[SIDE] + 2);
+static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
+  const clade__conv *g = of;
+  const int width = width_of(q), taps = (config[SIDE] + 2) * (config[SIDE] + 2);
+  units = CLADE_MAX(units, 1);
   double panel = config[VECTORS] * width, tiles = config[TILES], inner = (double)g->inner;
   double groups = ceil(tiles / config[PLACES]), panels = ceil((double)CLADE_MIN(config[CHANNELS], g->rows) / panel);
   double step = CLADE_MAX(config[PLACES] * config[VECTORS], config[PLACES] + config[VECTORS]) / 2.0 * 1.04;
@@ -77,7 +64,8 @@ static double cycles(const clade_query *q, const clade__gather *g, const int32_t
 }
 
 enum { STRIPS = 7, SPLITS = 5 };
-static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *config) {
+static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
+  const clade__conv *g = of;
   static const int strips[STRIPS] = {3, 2, 4, 6, 7, 8, 1}, splits[SPLITS] = {1, 2, 4, 8, 16}; /* of PLACES; of panels */
   int width = width_of(q), vectors = width == 4 ? 4 : 2, places = places_of(q), side = i % 2 ? 2 : 4;
   int split = i / 2 % SPLITS, strip = i / 2 / SPLITS, taps = (side + 2) * (side + 2);
@@ -95,91 +83,67 @@ static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *co
   return true;
 }
 
-/* The best configuration for a side, or for any. The side never depends on the number of cores, since it affects the
- * sums. */
-static void best_of(const clade_query *q, const clade__gather *g, int side, double units, int32_t *config) {
-  int32_t own[PARAMS];
-  double best = INFINITY;
-  for (int i = 0; nth(q, g, i, own); i++) {
-    double now = side && own[SIDE] != side ? INFINITY : cycles(q, g, own, units);
-    if (now >= best) continue;
-    best = now;
-    memcpy(config, own, PARAMS * sizeof *config);
-  }
-}
+/* The side never depends on the number of cores, since it affects the sums. */
+static const clade__choices choices = {PARAMS, 1 << SIDE, nth, cycles};
 
 static void defaults(const clade_query *q, int32_t *config) {
-  clade__gather g = clade__gather_of(q->node);
-  best_of(q, &g, 0, 1, config);
-  best_of(q, &g, config[SIDE], CLADE_MAX(q->device->compute_units, 1u), config);
+  const clade__conv g = clade__conv_of(q->node);
+  clade__conv_choose(&choices, q, &g, config);
 }
 
 static bool configs(const clade_query *q, int i, int32_t *config) {
-  clade__gather g = clade__gather_of(q->node);
+  const clade__conv g = clade__conv_of(q->node);
   return nth(q, &g, i, config);
 }
 
 static const char *const params[] = {"side", "tiles", "channels", "at_once", "places", "vectors", NULL};
-const clade_space clade__gather_winograd_space = {sizeof(clade_space), params, defaults, configs};
+static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
-/* ---- steps ---- */
-double clade__gather_winograd_cost(const clade_query *q) {
-  clade__gather g = clade__gather_of(q->node);
-  double of_unit = cycles(q, &g, q->config, CLADE_MAX(q->device->compute_units, 1u));
-  return clade__conv_vec_cost(q, of_unit * q->device->compute_units);
+static double cost(const clade_query *q) {
+  const clade__conv g = clade__conv_of(q->node);
+  return clade__conv_cost(q, cycles(q, &g, q->config, (double)clade__conv_units(q)) * q->device->compute_units);
 }
 
 /* Strips per work-item: one if private memory holds a transformed strip; otherwise as many as make about one work-item
  * per core, since each needs that much workspace. */
-static int64_t strips_of_item(const clade_query *q, const clade__gather *g) {
+static int64_t strips_of_item(const clade_query *q, const clade__conv *g) {
   int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]), splits = parts(g->rows, q->config[CHANNELS]);
-  if (private_of(g, q->config)) return 1;
-  return CLADE_MAX(parts(strips * splits, CLADE_MAX(q->device->compute_units, 1u)), 1);
+  return private_of(g, q->config) ? 1 : CLADE_MAX(parts(strips * splits, clade__conv_units(q)), 1);
 }
 
-static int64_t items_of(const clade_query *q, const clade__gather *g) {
+static int64_t items_of(const clade_query *q, const clade__conv *g) {
   int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]);
   return parts(strips, strips_of_item(q, g)) * parts(g->rows, q->config[CHANNELS]);
 }
 
-size_t clade__gather_winograd_workspace(const clade_query *q) {
-  clade__gather g = clade__gather_of(q->node);
+static size_t workspace(const clade_query *q) {
+  const clade__conv g = clade__conv_of(q->node);
   return private_of(&g, q->config) ? 0 : (size_t)items_of(q, &g) * (size_t)floats_of(&g, q->config) * sizeof(float);
 }
 
-clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
+static clade_status emit(clade_emit *e, const clade_query *q) {
   const int32_t *config = q->config;
-  clade__gather g = clade__gather_of(n);
+  const clade__conv g = clade__conv_of(q->node);
+  const bool private = private_of(&g, config);
   int64_t first[2];
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd");
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "PLACES", config[PLACES]);
-  clade_emit_define(s, "VECTORS", config[VECTORS]);
-  clade_emit_define(s, "OUT_SIDE", config[SIDE]);
-  clade_emit_define(s, "SOURCE", private_of(&g, config) ? SOURCE : 0);
-  clade_emit_define(s, "BLOCK", BLOCK);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
-  clade_emit_out(s, 0);
-  if (!private_of(&g, config)) clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index8(s, 7, (int64_t[]){g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]});
-  for (int i = 0; i < 2; i++) {
-    clade__map_1d m = g.map(clade__conv_window(n), i);
-    first[i] = m.delta < 0 ? m.add + 2 * m.delta : m.add;
-  }
-  clade_emit_index8(
-      s, 6, (int64_t[]){config[TILES], config[CHANNELS], config[AT_ONCE], first[0], first[1], strips_of_item(q, &g)});
-  clade__gather_result(s, n);
-  clade_emit_range(s, 1, &(size_t){(size_t)items_of(q, &g)}, &(size_t){1});
-  return CLADE_OK;
+  clade_kernel_step *s;
+  const clade__number *defines =
+      CLADE__DEFINES({"PLACES", config[PLACES]}, {"VECTORS", config[VECTORS]}, {"OUT_SIDE", config[SIDE]},
+                     {"SOURCE", private ? SOURCE : 0}, {"BLOCK", BLOCK});
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_winograd", CLADE__SIXTEEN, defines, &s));
+  clade__conv_operands(s);
+  if (!private) clade_emit_workspace(s, 0, sizeof(float));
+  CLADE__EMIT8(s, g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]);
+  for (int i = 0; i < 2; i++) first[i] = clade__map_first(g.map[i], 3);
+  CLADE__EMIT8(s, config[TILES], config[CHANNELS], config[AT_ONCE], first[0], first[1], strips_of_item(q, &g));
+  return clade__gather_end(s, q, items_of(q, &g));
 }
 
-/* ---- weights ---- */
+const clade_impl clade__gather_winograd =
+    CLADE__CONV_IMPL(.name = "winograd", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
+                     .workspace = workspace, .emit = emit, .space = &space, .file = "conv2d_winograd", .loose = true);
+
+/* ---- transformation of the weights, for pack ---- */
 double clade__winograd_weights_cost(const clade_query *q) {
   double weights = (double)clade__product(&q->node->in[0].shape, 0, 2);
   return clade__cost(q->device, weights * 200, clade__node_bytes(q->node) * 3, 0.5);
@@ -188,20 +152,114 @@ double clade__winograd_weights_cost(const clade_query *q) {
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q) {
   enum { SOME = 4 }; /* inner channels per work-item */
   const clade_type *w = &q->node->out[0];
-  bool turned = w->layout.axis == 1;
-  int64_t rows = w->shape.dim[turned], inner = w->shape.dim[!turned], each = w->shape.dim[1] * 9;
+  const bool turned = w->layout.axis == 1;
+  const int64_t rows = w->shape.dim[turned], inner = w->shape.dim[!turned], each = w->shape.dim[1] * 9;
+  const bool far = clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device);
+  const int64_t numbers[] = {rows, inner, turned ? 9 : each, turned ? each : 9, turned, far};
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_weights");
-  clade_emit_define(s, "OUT_SIDE", w->layout.tile - 2);
-  clade_emit_define(s, "BLOCK", w->layout.block);
-  clade_emit_define(s, "SOME", SOME);
+  clade__emit_defines(s, CLADE__DEFINES({"OUT_SIDE", w->layout.tile - 2}, {"BLOCK", w->layout.block}, {"SOME", SOME}));
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
-  clade_emit_i32(s, (int32_t)rows);
-  clade_emit_i32(s, (int32_t)inner);
-  clade_emit_i32(s, (int32_t)(turned ? 9 : each));
-  clade_emit_i32(s, (int32_t)(turned ? each : 9));
-  clade_emit_i32(s, turned);
-  clade_emit_i32(s, clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device));
+  for (size_t i = 0; i < CLADE_COUNT(numbers); i++) clade_emit_i32(s, (int32_t)numbers[i]);
   clade__emit_flat(s, q->device, parts(rows, w->layout.block) * parts(inner, SOME));
   return CLADE_OK;
 }
+
+/* ---- conv2d_weights: tiles of x and of y's gradient are transformed, multiplied tap by tap, and the sums transformed
+ * back ---- */
+enum { OUT_SIDE = 4, TAPS = 36, LANES = CLADE__LANES, PIECE = 8, WIDE = 128 };
+/* Workspace for both transformed operands; more tiles are processed one chunk after another. */
+enum { TAKEN = 24 << 20 };
+
+typedef struct plan {
+  clade__conv c;
+  int64_t rows, inner; /* rounded up to whole blocks */
+  int64_t grid[2], tiles, chunk;
+} plan;
+
+static plan plan_of(const clade_query *q) {
+  plan p = {.c = clade__conv_of(q->node)};
+  p.rows = clade__up(p.c.rows, LANES);
+  p.inner = clade__up(p.c.inner, LANES);
+  for (int i = 0; i < 2; i++) p.grid[i] = parts(p.c.result[i], OUT_SIDE);
+  p.tiles = p.c.n * p.grid[0] * p.grid[1];
+  int64_t most = CLADE_MAX(TAKEN / (TAPS * (int64_t)sizeof(float) * CLADE_MAX(p.rows + p.inner, 1)), 64);
+  p.chunk = parts(p.tiles, parts(p.tiles, most));
+  return p;
+}
+
+static const char *weights_accept(const clade_query *q) {
+  const char *reason = clade__conv_refuses(q, CLADE__CONV_3X3 | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 |
+                                                  CLADE__CONV_FEW | CLADE__CONV_SOME);
+  if (reason) return reason;
+  const plan p = plan_of(q);
+  return p.rows * p.inner > 1 << 21 ? "sums of so many weights for each tap have no room" : NULL;
+}
+
+static size_t taken_bytes(const plan *p, int64_t channels) {
+  return (size_t)(TAPS * channels * p->chunk) * sizeof(float);
+}
+
+static size_t weights_workspace(const clade_query *q) {
+  const plan p = plan_of(q);
+  return taken_bytes(&p, p.inner + p.rows) + (size_t)(TAPS * p.rows * p.inner) * sizeof(float);
+}
+
+/* Products, stores and reloads, transforms, inverse transform. */
+static double weights_cost(const clade_query *q) {
+  const plan p = plan_of(q);
+  double width = width_of(q), weights = (double)(p.rows * p.inner), tiles = (double)p.tiles;
+  double chunks = (double)parts(p.tiles, p.chunk);
+  double multiply = TAPS * weights * (tiles / (2 * width) * 1.1 + 0.3 * chunks);
+  double bytes = TAPS * 4 * (2 * tiles * (double)(p.rows + p.inner) + 2 * weights * chunks);
+  double take = tiles / width * (double)(p.inner * 300 + p.rows * 200), back = weights / width * 600;
+  bool cached = weights_workspace(q) < CLADE_MAX(q->device->cache_bytes, 1u << 20) / 2;
+  return clade__conv_cost(q, multiply + bytes / (cached ? 16 : 5) + take + back + 30000 * chunks);
+}
+
+/* Transforms n tiles of an operand, from `first` on. */
+static void take(clade_emit *e, const clade_query *q, const plan *p, int operand, int64_t first, int64_t n, size_t to) {
+  const clade__window *w = clade__conv_window(q->node);
+  const int64_t blocks = (operand ? p->rows : p->inner) / LANES, *plane = operand ? p->c.result : p->c.source;
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_taken");
+  clade__emit_defines(
+      s, CLADE__DEFINES({"OUT_SIDE", OUT_SIDE}, {"WIDTH", width_of(q)}, {"TAKEN", operand ? OUT_SIDE : OUT_SIDE + 2}));
+  clade_emit_in(s, operand);
+  clade_emit_workspace(s, to, sizeof(float));
+  CLADE__EMIT8(s, p->c.n, blocks, plane[0], plane[1], p->grid[0], p->grid[1], first, n);
+  CLADE__EMIT8(s, operand ? 0 : -w->pad[0], operand ? 0 : -w->pad[1], PIECE);
+  clade__emit_items(s, parts(n, PIECE) * blocks);
+}
+
+static clade_status weights_emit(clade_emit *e, const clade_query *q) {
+  const plan p = plan_of(q);
+  const int width = width_of(q), blocks = width == 16 && p.inner % (2 * LANES) == 0 ? 2 : 1;
+  const int rows = width == 16 ? 16 / blocks : width / 2; /* a block's rows in whole tiles */
+  const size_t of_y = taken_bytes(&p, p.inner), sums = of_y + taken_bytes(&p, p.rows);
+  for (int64_t first = 0; first < p.tiles; first += p.chunk) {
+    const int64_t n = CLADE_MIN(p.chunk, p.tiles - first);
+    take(e, q, &p, 0, first, n, 0);
+    take(e, q, &p, 1, first, n, of_y);
+    clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_products");
+    clade__emit_defines(s,
+                        CLADE__DEFINES({"OUT_SIDE", OUT_SIDE}, {"WIDTH", width}, {"BLOCKS", blocks}, {"ROWS", rows}));
+    clade_emit_workspace(s, of_y, sizeof(float));
+    clade_emit_workspace(s, 0, sizeof(float));
+    clade_emit_workspace(s, sums, sizeof(float));
+    CLADE__EMIT8(s, p.rows, p.inner, n, WIDE, WIDE, first > 0);
+    clade__emit_items(s, TAPS * parts(p.rows, WIDE) * parts(p.inner, WIDE));
+  }
+  const int64_t numbers[] = {p.c.rows, p.c.inner, p.rows, p.inner};
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_back");
+  clade_emit_define(s, "OUT_SIDE", OUT_SIDE);
+  clade_emit_workspace(s, sums, sizeof(float));
+  clade_emit_out(s, 0);
+  for (int i = 0; i < 4; i++) clade_emit_index(s, numbers[i]);
+  clade__emit_flat(s, q->device, p.c.rows * (p.inner / LANES));
+  return CLADE_OK;
+}
+
+const clade_impl clade__weights_winograd =
+    CLADE__CONV_IMPL(.name = "winograd", CLADE__CONV_VEC, .accept = weights_accept, .layouts = clade__weights_blocked,
+                     .cost = weights_cost, .workspace = weights_workspace, .emit = weights_emit,
+                     .file = "conv2d_winograd", .loose = true);

@@ -1,5 +1,5 @@
 /* Matrix products and convolutions on the systolic array of a bundle; fpga/array.cl documents its arguments. */
-#include "op/conv/weights.h"
+#include "op/conv/conv.h"
 #include "op/gemm/gemm.h"
 #include "op/systolic/kernels.h"
 
@@ -175,19 +175,10 @@ static void put_map(int64_t *to, clade__map_1d map) {
   to[3] = map.div;
 }
 
-/* A 1 x 1 convolution without stride and padding is computed with each image as one line. */
-static void join_lines(const clade__window *w, clade__gather *g) {
-  for (int i = 0; i < 2; i++)
-    if (g->kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] || g->source[i] != g->result[i]) return;
-  g->source[1] = g->result[1] = g->source[0] * g->source[1];
-  g->source[0] = g->result[0] = 1;
-}
-
 static sums gather(const clade_node *n) {
   const clade__conv_attrs *at = n->attrs;
   const clade_shape *y = &n->out[0].shape;
-  clade__gather g = clade__gather_of(n);
-  join_lines(&at->window, &g);
+  const clade__conv g = clade__conv_flat(n);
   int64_t pixels = g.source[0] * g.source[1];
   sums p = {.size = {g.n, g.groups, g.rows, 1, g.result[0], g.result[1], g.source[0], g.source[1]},
             .inner = {g.inner, g.kernel[0], g.kernel[1]},
@@ -197,8 +188,8 @@ static sums gather(const clade_node *n) {
             .program = &at->epilogue,
             .from_a = 1,
             .extra = 2};
-  put_map(p.map, g.map(&at->window, 0));
-  put_map(p.map + 4, g.map(&at->window, 1));
+  put_map(p.map, g.map[0]);
+  put_map(p.map + 4, g.map[1]);
   for (int i = 0; i < EXTRA && 2 + i < n->n_in; i++) { /* broadcast along all pixels or along none */
     int64_t own[CLADE_MAX_RANK] = {0};
     clade__broadcast_strides(&n->in[2 + i].shape, y, own);
@@ -233,8 +224,7 @@ const clade_impl clade__systolic_gather =
 
 /* ---- conv2d_weights: rows are channels of dy, columns are weights, the inner axis covers images and pixels ---- */
 static sums weights(const clade_node *n) {
-  const clade__conv_attrs *at = n->attrs;
-  clade__weights g = clade__weights_of(n, true);
+  const clade__conv g = clade__conv_flat(n);
   int64_t pixels = g.source[0] * g.source[1], results = g.result[0] * g.result[1];
   sums p = {.size = {g.groups, 1, g.rows, g.inner, g.kernel[0], g.kernel[1], g.source[0], g.source[1]},
             .inner = {g.n, g.result[0], g.result[1]},
@@ -244,7 +234,7 @@ static sums weights(const clade_node *n) {
             .from_a = 1,
             .extra = 2};
   for (int i = 0; i < 2; i++) {
-    clade__map_1d map = clade__window_covers(&at->window, i);
+    const clade__map_1d map = g.map[i];
     put_map(p.map + 4 * i, (clade__map_1d){map.delta, map.add, map.mul, map.div}); /* taps are columns here */
   }
   return p;
