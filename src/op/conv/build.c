@@ -1,12 +1,14 @@
-/* Builders of one- and two-dimensional convolutions, and of transposed ones, which are a convolution's gradient with
- * respect to its input. */
+/* Builders of convolutions over one to three axes. One axis is a height of 1. Three are composed of unfold along the
+ * depth and conv2d: the slices that a window covers become channels. */
 #include "op/conv/build.h"
+#include "op/move/unfold.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
-                                clade_type *x_type, clade_type *w_type) {
+/* ---- checks ---- */
+/* Checks that x and w have `rank` dimensions, all of them valid sizes except the first `free` of x. */
+static clade_status check_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
+                                 clade_type *x_type, clade_type *w_type) {
   const clade_val values[] = {x, w};
   clade_type *types[] = {x_type, w_type};
   for (int i = 0; i < 2; i++) {
@@ -26,8 +28,43 @@ clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val 
   return clade__want_type(op, "w", w_type->dtype, x_type->dtype);
 }
 
-clade_status clade__conv_bias_fits(const clade_graph *g, const char *op, clade_val bias, clade_dim channels,
-                                   clade_dtype dtype) {
+/* Only one of .pad and .pads may be set. */
+static clade_status pads_of(const char *op, int axes, const int *pad, const int *pads, clade__conv_axes *a) {
+  bool symmetric = false, free = false;
+  for (int i = 0; i < 2 * axes; i++) {
+    symmetric = symmetric || pad[i % axes];
+    free = free || pads[i];
+  }
+  if (symmetric && free) return CLADE_FAIL(INVALID, "%s: .pad and .pads are both set; expected one of them", op);
+  for (int i = 0; i < 2 * axes; i++) {
+    const int value = a->pad[i / axes][a->missing + i % axes] = symmetric ? pad[i % axes] : pads[i];
+    CLADE_TRY(clade__window_number(op, symmetric ? "pad" : "pads", axes > 1 || !symmetric ? i : -1, value, 0));
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__conv_axes_of(const clade_graph *g, const char *op, int axes, clade_val x,
+                                 const clade__conv_opt *opt, clade__conv_axes *a) {
+  clade_type x_type, w;
+  CLADE_TRY(check_shapes(g, op, x, opt->w, axes + 2, axes == 1 ? 3 : 1, &x_type, &w));
+  *a = (clade__conv_axes){.op = op, .missing = 3 - axes, .groups = opt->groups ? opt->groups : 1, .dtype = w.dtype};
+  a->x = x_type.shape;
+  a->w = w.shape;
+  for (int i = 0; i < 3; i++) {
+    const int own = i - a->missing, number = axes > 1 ? own : -1; /* of the axis in the options */
+    a->in[i] = own < 0 ? 1 : a->x.dim[2 + own];
+    a->kernel[i] = own < 0 ? 1 : a->w.dim[2 + own];
+    a->stride[i] = own < 0 || !opt->stride[own] ? 1 : opt->stride[own];
+    a->dilation[i] = own < 0 || !opt->dilation[own] ? 1 : opt->dilation[own];
+    CLADE_TRY(clade__window_number(op, "stride", number, a->stride[i], 1));
+    CLADE_TRY(clade__window_number(op, "dilation", number, a->dilation[i], 1));
+  }
+  return pads_of(op, axes, opt->pad, opt->pads, a);
+}
+
+/* Checks that a bias has one value per channel of the result, in its type; an invalid value means no bias. */
+static clade_status bias_fits(const clade_graph *g, const char *op, clade_val bias, clade_dim channels,
+                              clade_dtype dtype) {
   clade_type type;
   char text[200];
   if (!bias.graph && !bias.id) return CLADE_OK;
@@ -42,28 +79,14 @@ clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_va
   clade_type result;
   if (!clade_val_ok(y) || (!bias.graph && !bias.id)) return y;
   clade_status status = clade_val_type(g, y, &result);
-  if (status == CLADE_OK) status = clade__conv_bias_fits(g, op, bias, result.shape.dim[1], result.dtype);
+  if (status == CLADE_OK) status = bias_fits(g, op, bias, result.shape.dim[1], result.dtype);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_shape channel = {.rank = result.shape.rank - 1, .dim = {result.shape.dim[1]}};
   for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
   return clade_add(g, y, clade_reshape(g, bias, channel));
 }
 
-clade_status clade__conv_pads(const char *op, int axes, const int *pad, const int *pads, int *both) {
-  bool symmetric = false, free = false;
-  for (int i = 0; i < 2 * axes; i++) {
-    symmetric = symmetric || pad[i % axes];
-    free = free || pads[i];
-  }
-  if (symmetric && free) return CLADE_FAIL(INVALID, "%s: .pad and .pads are both set; expected one of them", op);
-  for (int i = 0; i < 2 * axes; i++) {
-    both[i] = symmetric ? pad[i % axes] : pads[i];
-    CLADE_TRY(clade__window_number(op, symmetric ? "pad" : "pads", axes > 1 || !symmetric ? i : -1, both[i], 0));
-  }
-  return CLADE_OK;
-}
-
-/* ---- two-dimensional ---- */
+/* ---- two axes ---- */
 static clade_status attrs_of(const clade_graph *g, const clade_conv2d_opt *opt, clade__conv_attrs *at) {
   clade_type w;
   char text[200];
@@ -92,132 +115,90 @@ clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *giv
   return clade__conv_bias(g, "conv2d", clade__conv_node(g, &clade__op_conv2d, &at, x, opt.w, NULL), opt.bias);
 }
 
-/* ---- transposed ---- */
-clade_status clade__conv_widen(const char *op, const char *axis, int i, const clade__conv_along *a, clade_dim in,
-                               clade_dim *out) {
-  CLADE_TRY(clade__window_number(op, "output_pad", i, a->output_pad, 0));
-  char at[16] = "";
-  if (i >= 0) snprintf(at, sizeof at, "[%d]", i);
-  if (a->output_pad >= a->stride)
-    return CLADE_FAIL(INVALID, "%s: .output_pad%s is %d; expected less than .stride%s, which is %d", op, at,
-                      a->output_pad, at, a->stride);
-  int64_t extent = (a->kernel - 1) * a->dilation + 1, pad = (int64_t)a->pad[0] + a->pad[1];
-  int64_t size = (in - 1) * a->stride + extent - pad + a->output_pad;
-  if (size < 1 || size > CLADE__WINDOW_MOST - pad)
-    return CLADE_FAIL(BAD_SHAPE,
-                      "%s: the %s of the result would be %" PRId64 ", of %" PRId64
-                      " with stride %d, an extent of the kernel of %" PRId64 " and a padding of %" PRId64
-                      "; expected 1 to %" PRId64,
-                      op, axis, size, in, a->stride, extent, pad, CLADE__WINDOW_MOST - pad);
-  *out = size;
-  return CLADE_OK;
+/* The height and width of a convolution: x and w are [images, channels, height, width]. */
+static clade_val planes(clade_graph *g, const clade__conv_axes *a, clade_val x, clade_val w, clade_val bias) {
+  return clade_conv2d(g, x, w, .bias = bias, .stride = {a->stride[1], a->stride[2]},
+                      .pads = {a->pad[0][1], a->pad[0][2], a->pad[1][1], a->pad[1][2]},
+                      .dilation = {a->dilation[1], a->dilation[2]}, .groups = a->groups);
 }
 
-clade_status clade__conv_back_channels(const char *op, const clade_shape *x, const clade_shape *w, int groups) {
-  static const char *const kernel[] = {"width", "height, width", "depth, height, width"};
-  if (groups < 1 || x->dim[1] % groups)
-    return CLADE_FAIL(INVALID, "%s: .groups is %d; expected a divisor of the %" PRId64 " channels of x", op, groups,
-                      x->dim[1]);
-  if (w->dim[0] != x->dim[1])
-    return CLADE_FAIL(BAD_SHAPE,
-                      "%s: w is for %" PRId64 " channels and x has %" PRId64 "; expected w as [in, out / groups, %s]",
-                      op, w->dim[0], x->dim[1], kernel[w->rank - 3]);
-  return CLADE_OK;
+/* ---- one axis ---- */
+clade_val clade__conv_lift(clade_graph *g, clade_val x, const clade_shape *s) {
+  return clade_reshape(g, x, CLADE_SHAPE(s->dim[0], s->dim[1], 1, s->dim[2]));
 }
 
-static clade_status transposed(const clade_graph *g, clade_val x, const clade_conv2d_transpose_opt *opt,
-                               clade__conv_attrs *at, clade_shape *out) {
-  clade_type x_type, w;
-  memset(at, 0, sizeof *at);
-  CLADE_TRY(clade__conv_shapes(g, "conv2d_transpose", x, opt->w, 4, 1, &x_type, &w));
-  const clade_dim *in = x_type.shape.dim;
-  const int kernel[] = {(int)w.shape.dim[2], (int)w.shape.dim[3]};
-  const clade__window_opt window = {kernel, opt->stride, opt->pad, opt->pads, opt->dilation};
-  CLADE_TRY(clade__window_make("conv2d_transpose", &window, false, &at->window));
-  at->groups = opt->groups ? opt->groups : 1;
-  CLADE_TRY(clade__conv_back_channels("conv2d_transpose", &x_type.shape, &w.shape, at->groups));
-  *out = CLADE_SHAPE(in[0], w.shape.dim[1] * at->groups, 0, 0);
-  for (int i = 0; i < 2; i++) {
-    const clade__window *own = &at->window;
-    const clade__conv_along along = {
-        kernel[i], own->stride[i], own->dilation[i], {own->pad[i], own->pad[i + 2]}, opt->output_pad[i]};
-    CLADE_TRY(clade__conv_widen("conv2d_transpose", i ? "width" : "height", i, &along, in[2 + i], &out->dim[2 + i]));
-  }
-  return CLADE_OK;
-}
-
-clade_val clade_conv2d_transpose_(clade_graph *g, clade_val x, const clade_conv2d_transpose_opt *given) {
-  clade_conv2d_transpose_opt opt;
-  clade__conv_attrs at;
-  clade_shape shape;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv2d_transpose");
-  if (status == CLADE_OK) status = transposed(g, x, &opt, &at, &shape);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  clade_val y = clade__conv_node(g, &clade__op_conv2d_data, &at, x, opt.w, &shape);
-  return clade__conv_bias(g, "conv2d_transpose", y, opt.bias);
-}
-
-/* ---- one-dimensional: a height of 1 ---- */
-typedef struct line {
-  clade_val x, w;
-  clade_shape from, by; /* shapes as given */
-  clade_dtype dtype;
-  int stride, dilation, both[2];
-} line;
-
-static clade_status line_of(clade_graph *g, const char *op, clade_val x, const clade_conv1d_opt *opt, line *l) {
-  clade_type x_type, w;
-  CLADE_TRY(clade__conv_shapes(g, op, x, opt->w, 3, 3, &x_type, &w));
-  l->stride = opt->stride ? opt->stride : 1;
-  l->dilation = opt->dilation ? opt->dilation : 1;
-  CLADE_TRY(clade__window_number(op, "stride", -1, l->stride, 1));
-  CLADE_TRY(clade__window_number(op, "dilation", -1, l->dilation, 1));
-  CLADE_TRY(clade__conv_pads(op, 1, &opt->pad, opt->pads, l->both));
-  l->from = x_type.shape;
-  l->by = w.shape;
-  l->dtype = w.dtype;
-  const clade_dim *a = l->from.dim, *b = l->by.dim;
-  l->x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], 1, a[2]));
-  l->w = clade_reshape(g, opt->w, CLADE_SHAPE(b[0], b[1], 1, b[2]));
-  return CLADE_OK;
-}
-
-static clade_val flat(clade_graph *g, clade_val y) {
+clade_val clade__conv_drop(clade_graph *g, clade_val y) {
   clade_type type;
   if (!clade_val_ok(y) || clade_val_type(g, y, &type) != CLADE_OK) return y;
   return clade_reshape(g, y, CLADE_SHAPE(type.shape.dim[0], type.shape.dim[1], type.shape.dim[3]));
 }
 
 clade_val clade_conv1d_(clade_graph *g, clade_val x, const clade_conv1d_opt *given) {
-  clade_conv1d_opt opt;
-  line l;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv1d");
-  if (status == CLADE_OK && opt.output_pad)
-    status = CLADE_FAIL(INVALID, "conv1d: .output_pad is %d; only conv1d_transpose takes it", opt.output_pad);
-  if (status == CLADE_OK) status = line_of(g, "conv1d", x, &opt, &l);
-  if (status == CLADE_OK) status = clade__conv_bias_fits(g, "conv1d", opt.bias, l.by.dim[0], l.dtype);
+  clade_conv1d_opt o;
+  clade__conv_axes a;
+  clade_status status = clade__opt_copy(&o, sizeof o, given, "conv1d");
+  if (status == CLADE_OK && o.output_pad)
+    status = CLADE_FAIL(INVALID, "conv1d: .output_pad is %d; only conv1d_transpose takes it", o.output_pad);
+  const clade__conv_opt opt = {o.w, o.bias, &o.stride, &o.pad, o.pads, &o.dilation, NULL, o.groups};
+  if (status == CLADE_OK) status = clade__conv_axes_of(g, "conv1d", 1, x, &opt, &a);
+  if (status == CLADE_OK) status = bias_fits(g, "conv1d", o.bias, a.w.dim[0], a.dtype);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  return flat(g, clade_conv2d(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride}, .dilation = {1, l.dilation},
-                              .pads = {0, l.both[0], 0, l.both[1]}, .groups = opt.groups));
+  x = clade__conv_lift(g, x, &a.x);
+  return clade__conv_drop(g, planes(g, &a, x, clade__conv_lift(g, o.w, &a.w), o.bias));
 }
 
-static clade_status line_back(const clade_graph *g, const line *l, const clade_conv1d_opt *opt) {
-  const int groups = opt->groups ? opt->groups : 1;
-  const clade__conv_along along = {l->by.dim[2], l->stride, l->dilation, {l->both[0], l->both[1]}, opt->output_pad};
-  clade_dim width;
-  CLADE_TRY(clade__conv_back_channels("conv1d_transpose", &l->from, &l->by, groups));
-  CLADE_TRY(clade__conv_bias_fits(g, "conv1d_transpose", opt->bias, l->by.dim[1] * groups, l->dtype));
-  return clade__conv_widen("conv1d_transpose", "width", -1, &along, l->from.dim[2], &width);
+/* ---- three axes ---- */
+/* The window along the depth, and the number of its positions. */
+static clade_status depth_of(const clade__conv_axes *a, clade__unfold_attrs *w, int64_t *count) {
+  memset(w, 0, sizeof *w);
+  w->kernel = (int32_t)a->kernel[0];
+  w->stride = a->stride[0];
+  w->dilation = a->dilation[0];
+  w->pad[0] = a->pad[0][0];
+  w->pad[1] = a->pad[1][0];
+  w->size = a->in[0];
+  const int64_t extent = (a->kernel[0] - 1) * w->dilation + 1, room = w->size + w->pad[0] + w->pad[1];
+  *count = (room - extent) / w->stride + 1;
+  if (extent <= room && room <= CLADE__WINDOW_MOST) return CLADE_OK;
+  return CLADE_FAIL(BAD_SHAPE,
+                    "conv3d: the kernel covers %" PRId64 " along the depth, and x with its padding has %" PRId64
+                    "; expected at least as many, %d at most",
+                    extent, room, CLADE__WINDOW_MOST);
 }
 
-clade_val clade_conv1d_transpose_(clade_graph *g, clade_val x, const clade_conv1d_opt *given) {
-  clade_conv1d_opt opt;
-  line l;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv1d_transpose");
-  if (status == CLADE_OK) status = line_of(g, "conv1d_transpose", x, &opt, &l);
-  if (status == CLADE_OK) status = line_back(g, &l, &opt);
+/* Moves the result's channels before its depth. If `by_height`, the depth is part of the height. */
+static clade_val join(clade_graph *g, clade_val y, clade_dim images, int64_t count, bool by_height) {
+  clade_type type;
+  if (!clade_val_ok(y) || clade_val_type(g, y, &type) != CLADE_OK) return y;
+  const clade_dim *d = type.shape.dim;
+  if (by_height) return clade_reshape(g, y, CLADE_SHAPE(images, d[1], count, d[2] / count, d[3]));
+  clade_val split = clade_reshape(g, y, CLADE_SHAPE(images, count, d[1], d[2], d[3]));
+  if (count == 1) return clade_reshape(g, split, CLADE_SHAPE(images, d[1], 1, d[2], d[3]));
+  return clade_transpose(g, split, 5, (const int[]){0, 2, 1, 3, 4});
+}
+
+clade_val clade_conv3d_(clade_graph *g, clade_val x, const clade_conv3d_opt *given) {
+  clade_conv3d_opt o;
+  clade__conv_axes a = {0};
+  clade__unfold_attrs depth;
+  int64_t count;
+  clade_status status = clade__opt_copy(&o, sizeof o, given, "conv3d");
+  const clade__conv_opt opt = {o.w, o.bias, o.stride, o.pad, o.pads, o.dilation, NULL, o.groups};
+  if (status == CLADE_OK) status = clade__conv_axes_of(g, "conv3d", 3, x, &opt, &a);
+  if (status == CLADE_OK) status = depth_of(&a, &depth, &count);
+  if (status == CLADE_OK) status = bias_fits(g, "conv3d", o.bias, a.w.dim[0], a.dtype);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  return flat(g, clade_conv2d_transpose(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride},
-                                        .dilation = {1, l.dilation}, .pads = {0, l.both[0], 0, l.both[1]},
-                                        .output_pad = {0, opt.output_pad}, .groups = opt.groups));
+  const clade_dim *in = a.x.dim, *b = a.w.dim;
+  const bool bare = !depth.pad[0] && !depth.pad[1], still = bare && depth.kernel == 1 && depth.stride == 1;
+  const bool points = still && b[3] == 1 && a.stride[1] == 1 && !a.pad[0][1] && !a.pad[1][1] &&
+                      in[2] * in[3] <= CLADE__WINDOW_MOST; /* then depth and height can be merged */
+  clade_val w = clade_reshape(g, o.w, CLADE_SHAPE(b[0], b[1] * b[2], b[3], b[4]));
+  if (points)
+    x = clade_reshape(g, x, CLADE_SHAPE(in[0], in[1], in[2] * in[3], in[4]));
+  else if (count == 1 && bare && in[2] == b[2]) /* one window of all slices, in order */
+    x = clade_reshape(g, x, CLADE_SHAPE(in[0], in[1] * in[2], in[3], in[4]));
+  else
+    x = clade_reshape(g, clade__unfold(g, x, &depth),
+                      CLADE_SHAPE(clade_dim_mul(in[0], count), in[1] * b[2], in[3], in[4]));
+  return join(g, planes(g, &a, x, w, o.bias), in[0], count, points);
 }

@@ -1,4 +1,4 @@
-/* Checks and shapes that the builders of convolutions share. */
+/* Convolutions over one to three axes, as their builders see them: checks, and sizes along each axis. */
 #ifndef CLADE_CONV_BUILD_H
 #define CLADE_CONV_BUILD_H
 
@@ -6,30 +6,28 @@
 
 #include "op/conv/conv.h"
 
-/* Checks that x and w have `rank` dimensions, all of them valid sizes except the first `free` of x, and returns their
- * types. */
-clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
-                                clade_type *x_type, clade_type *w_type);
-/* Checks that a bias has one value per channel of the result, in its type; an invalid value means no bias. For builders
- * that pass the bias on to another one. */
-clade_status clade__conv_bias_fits(const clade_graph *g, const char *op, clade_val bias, clade_dim channels,
-                                   clade_dtype dtype);
+/* The options of a builder; arrays have an element per axis, and pads two. */
+typedef struct clade__conv_opt {
+  clade_val w, bias;
+  const int *stride, *pad, *pads, *dilation, *output_pad; /* the last of transposed convolutions only */
+  int groups;
+} clade__conv_opt;
+
+/* Depth, height and width. The first axes, of which there are `missing`, have size 1 if the convolution has fewer. */
+typedef struct clade__conv_axes {
+  const char *op;
+  int missing, groups;
+  clade_shape x, w; /* as given */
+  clade_dtype dtype;
+  clade_dim in[3], kernel[3];
+  int stride[3], dilation[3], pad[2][3]; /* padding before and behind */
+} clade__conv_axes;
+clade_status clade__conv_axes_of(const clade_graph *g, const char *op, int axes, clade_val x,
+                                 const clade__conv_opt *opt, clade__conv_axes *out);
 /* Adds one value per channel (axis 1) to y; an invalid bias adds nothing. */
 clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_val bias);
-/* Checks that only one of .pad and .pads is set. *both receives the padding on both sides of each axis: first all
- * beginnings, then all ends. */
-clade_status clade__conv_pads(const char *op, int axes, const int *pad, const int *pads, int *both);
-
-/* A transposed convolution's window along one axis. */
-typedef struct clade__conv_along {
-  int64_t kernel;
-  int stride, dilation, pad[2], output_pad;
-} clade__conv_along;
-/* Size of a transposed convolution's result along `axis` (number i in the options): what a convolution needs to produce
- * x's size `in`, plus .output_pad. */
-clade_status clade__conv_widen(const char *op, const char *axis, int i, const clade__conv_along *a, clade_dim in,
-                               clade_dim *out);
-/* Checks that w is [in, out / groups, ...], where `in` is the number of x's channels. */
-clade_status clade__conv_back_channels(const char *op, const clade_shape *x, const clade_shape *w, int groups);
+/* With one axis: between [n, channels, width] and [n, channels, 1, width]. */
+clade_val clade__conv_lift(clade_graph *g, clade_val x, const clade_shape *shape);
+clade_val clade__conv_drop(clade_graph *g, clade_val y);
 
 #endif
