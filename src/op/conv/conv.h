@@ -159,31 +159,6 @@ clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
 double clade__fft_weights_cost(const clade_query *q);
 clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
 
-/* ---- window matrices in f32 (im2col): a row per tap and channel; images one after another or, if `beside`, side by
- * side within each row (fold.c) ---- */
-enum { CLADE__MOST_UNFOLDED = 1 << 26 };
-typedef struct clade__unfolding {
-  const clade__window *window;
-  int operand;              /* of the node */
-  const clade_shape *x, *y; /* the operand's shape; [n, c, h, w] with the height and width of the output */
-  bool beside;
-} clade__unfolding;
-void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to);
-/* Estimated cycles for a matrix of `elements` elements, in lines of `line` positions. */
-double clade__conv_unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements);
-/* Emits col2im, from the matrix to conv2d_data's result. */
-clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q, size_t from);
-/* Estimated cycles for a matrix of `elements` elements, computed with `weights` weights. */
-double clade__conv_fold_cycles(const clade_query *q, double elements, double weights);
 enum { CLADE__FEW_INNER = 32 }; /* input channels of a product that is bound by its results (gemm, pointwise) */
-
-/* ---- units of CPUs that multiply vectors or, if the configuration says so, tiles (mma.c) ---- */
-#define CLADE__UNITS_I8   (1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AMX_INT8)
-#define CLADE__UNITS_BF16 (1 << CLADE_UNIT_AVX512_BF16 | 1 << CLADE_UNIT_AMX_BF16)
-const clade_unit_info *clade__conv_unit(const clade_query *q, bool tiles); /* for the node's types */
-const char *clade__conv_lacks_unit(const clade_query *q, bool tiles);
-/* Whether to use tiles, for an instruction that takes so many words of the inner axis. Does not depend on the number of
- * cores, since the units round differently. */
-bool clade__conv_by_tiles(const clade_query *q, int64_t words);
 
 #endif

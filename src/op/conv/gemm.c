@@ -6,6 +6,79 @@
 #include "op/gemm/gemm.h"
 #include "op/conv/conv.h"
 
+/* ---- window matrices (im2col and col2im): images one after another or, if `beside`, side by side within each row ----
+ */
+enum { MOST_UNFOLDED = 1 << 26 };
+typedef struct unfolding {
+  const clade__window *window;
+  int operand;              /* of the node */
+  const clade_shape *x, *y; /* the operand's shape; [n, c, h, w] with the height and width of the output */
+  bool beside;
+} unfolding;
+
+/* Results that a work-item folds; elements that it unfolds. */
+enum { MOST_RESULTS = 4096, UNFOLDED = 16384 };
+
+/* Per line of positions: vectors, the remainder one by one, and overhead. What exceeds L2 is slow to read back. */
+static double unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements) {
+  const int step = w->stride[1], vector = step == 1 ? 16 : step == 2 || step == 4 ? 8 : 1;
+  const double one = 1.5 * (double)(line % vector) + (vector > 1 ? 4 : 1.5) * (double)(line / vector) + 25;
+  const bool far = elements * sizeof(float) > (double)q->device->l2_bytes;
+  return elements * (one / (double)CLADE_MAX(line, 1) + (far ? 2 : 0));
+}
+
+static void emit_unfold(clade_emit *e, const unfolding *u, size_t to) {
+  const clade__window *w = u->window;
+  const clade_shape *x = u->x, *y = u->y;
+  const int64_t lines = x->dim[0] * x->dim[1] * w->kernel[0], places = y->dim[2] * y->dim[3];
+  const int64_t wide = CLADE_MIN(y->dim[3], CLADE_MAX(UNFOLDED / w->kernel[1], 1));
+  const int64_t high = CLADE_MIN(y->dim[2], CLADE_MAX(UNFOLDED / (w->kernel[1] * wide), 1));
+  const int64_t sets = CLADE_MAX(UNFOLDED / (w->kernel[1] * high * wide), 1);
+  const int64_t rows = x->dim[1] * w->kernel[0] * w->kernel[1];
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_unfold");
+  if (s) s->file = "conv2d_unfold";
+  clade_emit_in(s, u->operand);
+  clade_emit_workspace(s, to, sizeof(float));
+  CLADE__EMIT8(s, x->dim[0], x->dim[1], w->kernel[0], w->kernel[1], x->dim[2], x->dim[3], y->dim[2], y->dim[3]);
+  CLADE__EMIT8(s, w->stride[0], w->stride[1], w->pad[0], w->pad[1], w->dilation[0], w->dilation[1],
+               u->beside ? places : rows * places, u->beside ? x->dim[0] * places : places);
+  CLADE__EMIT8(s, sets, high, wide);
+  clade__emit_items(s,
+                    clade__ceil_div(lines, sets) * clade__ceil_div(y->dim[2], high) * clade__ceil_div(y->dim[3], wide));
+}
+
+/* If matrix and weights exceed half of the last-level cache, the matrix comes from memory. */
+static double fold_cycles(const clade_query *q, double elements, double weights) {
+  const clade_node *n = q->node;
+  const clade__window *w = clade__conv_window(n);
+  const bool taps = w->kernel[0] * w->kernel[1] > 1;
+  const bool far = taps && (elements + weights) * sizeof(float) > (double)clade__last_cache(q->device) / 2;
+  return 0.3 * (double)clade__product(&n->out[0].shape, 0, 4) +
+         ((w->stride[1] <= 2 ? 0.8 : 1.5) + (far ? 2 : 0)) * elements;
+}
+
+static clade_status emit_fold(clade_emit *e, const clade_query *q, size_t from) {
+  const clade__window *w = clade__conv_window(q->node);
+  const clade__conv g = clade__conv_of(q->node);
+  const int64_t columns = CLADE_MIN(g.result[1], MOST_RESULTS);
+  const int64_t lines = CLADE_MAX(CLADE_MIN(g.result[0], MOST_RESULTS / columns), 1);
+  const int64_t planes = g.n * g.rows, piece = CLADE_MAX(MOST_RESULTS / (g.result[0] * g.result[1]), 1);
+  const clade__number *defines = CLADE__DEFINES({"MOST_RESULTS", MOST_RESULTS});
+  clade_kernel_step *s;
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_fold", CLADE__SIXTEEN, defines, &s));
+  if (s) s->file = "conv2d";
+  clade_emit_workspace(s, from, sizeof(float));
+  clade_emit_out(s, 0);
+  clade__conv_sizes(s, &g);
+  CLADE__EMIT8(s, w->kernel[0], w->kernel[1], w->stride[0], w->stride[1], w->pad[0], w->pad[1], w->dilation[0],
+               w->dilation[1]);
+  CLADE__EMIT8(s, piece, lines, columns);
+  return clade__gather_end(s, q,
+                           clade__ceil_div(planes, piece) * clade__ceil_div(g.result[0], lines) *
+                               clade__ceil_div(g.result[1], columns));
+}
+
+/* ---- products ---- */
 typedef struct product {
   clade_node node;
   clade_type in[CLADE__GEMM_OPERANDS], out;
@@ -99,8 +172,7 @@ const char *clade__gather_point_refuses(const clade_query *q) { return refuses(q
 static const char *accept(const clade_query *q) {
   product p;
   product_of(q, &p);
-  return !p.c.point && p.matrix > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements"
-                                                       : refuses(q, 0);
+  return !p.c.point && p.matrix > MOST_UNFOLDED ? "made for windows that read up to 2^26 elements" : refuses(q, 0);
 }
 
 /* In conv2d_data a row of the product is a column of the weights, which is strided; for 1 x 1 windows the weights are
@@ -122,8 +194,8 @@ static double cost(const clade_query *q) {
   double cycles = clade__gemm_vec_cycles(&g) * (double)clade__conv_units(q);
   cycles += 0.4 * weights * (double)p.out.shape.dim[0];
   if (!point)
-    cycles += 10000 + (forward ? clade__conv_unfold_cycles(q, clade__conv_window(n), n->out[0].shape.dim[3], p.matrix)
-                               : clade__conv_fold_cycles(q, p.matrix, weights));
+    cycles += 10000 + (forward ? unfold_cycles(q, clade__conv_window(n), n->out[0].shape.dim[3], p.matrix)
+                               : fold_cycles(q, p.matrix, weights));
   if (point || forward) cycles += clade__conv_epilogue_cycles(n);
   if (p.in[1].shape.dim[1] <= CLADE__FEW_INNER && l2 > 0 && clade__node_bytes(n) > l2)
     cycles += 0.4 * (double)clade__product(&n->out[0].shape, 0, 4);
@@ -143,12 +215,12 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   if (p.c.point) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
   const size_t at = matrix_at(&g);
   if (p.c.forward) {
-    const clade__unfolding unfolding = {clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false};
-    clade__conv_unfold_emit(e, &unfolding, at);
+    const unfolding u = {clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false};
+    emit_unfold(e, &u, at);
     return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, &at}, {0, NULL}});
   }
   CLADE_TRY(clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, NULL}, {0, &at}}));
-  return clade__conv_fold_emit(e, q, at);
+  return emit_fold(e, q, at);
 }
 
 const clade_impl clade__gather_gemm =
@@ -163,7 +235,7 @@ static const char *weights_accept(const clade_query *q) {
       clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW | CLADE__CONV_SOME);
   if (reason) return reason;
   if (p.c.taps < 2) return "made for windows of more than one place";
-  return p.matrix > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements" : NULL;
+  return p.matrix > MOST_UNFOLDED ? "made for windows that read up to 2^26 elements" : NULL;
 }
 
 /* Elements of y with images side by side, if there are several. */
@@ -176,8 +248,8 @@ static double weights_cost(const clade_query *q) {
   product p;
   const clade_query g = product_of(q, &p);
   double cycles = clade__gemm_vec_cycles(&g) * (double)clade__conv_units(q) + 10000;
-  cycles += clade__conv_unfold_cycles(q, clade__conv_window(q->node), p.c.result[1], p.matrix);
-  cycles += clade__conv_unfold_cycles(q, &point, p.c.result[1], relaid(&p.c));
+  cycles += unfold_cycles(q, clade__conv_window(q->node), p.c.result[1], p.matrix);
+  cycles += unfold_cycles(q, &point, p.c.result[1], relaid(&p.c));
   return clade__conv_cost(q, cycles);
 }
 
@@ -197,8 +269,8 @@ static clade_status weights_emit(clade_emit *e, const clade_query *q) {
   const clade_query g = product_of(q, &p);
   const size_t matrix = matrix_at(&g), rows = rows_at(&g, &p);
   const bool several = p.c.n > 1;
-  clade__conv_unfold_emit(e, &(clade__unfolding){clade__conv_window(q->node), 0, x, y, true}, matrix);
-  if (several) clade__conv_unfold_emit(e, &(clade__unfolding){&point, 1, y, y, true}, rows);
+  emit_unfold(e, &(unfolding){clade__conv_window(q->node), 0, x, y, true}, matrix);
+  if (several) emit_unfold(e, &(unfolding){&point, 1, y, y, true}, rows);
   return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, several ? &rows : NULL}, {0, &matrix}, {0, NULL}});
 }
 

@@ -1,9 +1,13 @@
-/* conv2d of bytes and bf16, and conv2d_data of bf16, by CPUs' units for vectors (VNNI, AVX512-BF16) or tiles (AMX), on
- * images in blocks of channels or, for a first layer, dense ones: layouts, division of the work, cost, and the gate. */
+/* Convolutions of bf16, and conv2d of bytes, by CPUs' units for vectors (VNNI, AVX512-BF16) or tiles (AMX), on images
+ * in blocks of channels or, for a first layer, dense ones: layouts, division of the work, cost, and the gate. The
+ * partition of the sums of conv2d_weights depends only on the sizes. */
 #include "op/conv/conv.h"
 #include "op/elt/epilogue.h"
 
 #include <math.h>
+
+#define UNITS_I8   (1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AMX_INT8)
+#define UNITS_BF16 (1 << CLADE_UNIT_AVX512_BF16 | 1 << CLADE_UNIT_AMX_BF16)
 
 enum { LANES = CLADE__LANES, PANEL = 32, WORD = 4, MOST_PARTS = 8, MOST_IMAGES = 32 };
 
@@ -29,22 +33,22 @@ static int quad(const clade_node *n) { return bytes(n) ? 4 : 2; }
 static bool units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
 
 /* ---- the unit ---- */
-const clade_unit_info *clade__conv_unit(const clade_query *q, bool tiles) {
+static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
   static const clade_unit of_bytes[] = {CLADE_UNIT_VNNI, CLADE_UNIT_AMX_INT8};
   static const clade_unit of_bf16[] = {CLADE_UNIT_AVX512_BF16, CLADE_UNIT_AMX_BF16};
   return &q->device->unit[(bytes(q->node) ? of_bytes : of_bf16)[tiles]];
 }
 
-const char *clade__conv_lacks_unit(const clade_query *q, bool tiles) {
-  const clade_unit_info *unit = clade__conv_unit(q, tiles);
+static const char *lacks_unit(const clade_query *q, bool tiles) {
+  const clade_unit_info *unit = unit_of(q, tiles);
   if (unit->used) return NULL;
   return unit->reason ? unit->reason : "the device does not have the unit for this type";
 }
 
 /* An imitated unit has a reason, and is used where none is real. */
-bool clade__conv_by_tiles(const clade_query *q, int64_t words) {
+static bool by_tiles(const clade_query *q, int64_t words) {
   enum { LEAST = 4 };
-  const clade_unit_info *vectors = clade__conv_unit(q, false), *tiles = clade__conv_unit(q, true);
+  const clade_unit_info *vectors = unit_of(q, false), *tiles = unit_of(q, true);
   if (!tiles->used || !vectors->used) return tiles->used;
   return !tiles->reason == !vectors->reason ? words >= LEAST : !tiles->reason;
 }
@@ -58,7 +62,7 @@ static int64_t step_of(int64_t inner) {
 
 enum { LAYOUTS, TILES };
 static void defaults(const clade_query *q, int32_t *config) {
-  config[TILES] = clade__conv_by_tiles(q, step_of(parts(clade__conv_of(q->node).inner, quad(q->node))));
+  config[TILES] = by_tiles(q, step_of(parts(clade__conv_of(q->node).inner, quad(q->node))));
 }
 static bool configs(const clade_query *q, int i, int32_t *config) {
   (void)q;
@@ -169,7 +173,7 @@ static plan plan_of(const clade_query *q) {
 
 static const char *accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const char *lacks = clade__conv_lacks_unit(q, q->config[TILES]);
+  const char *lacks = lacks_unit(q, q->config[TILES]);
   const char *reason = clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS);
   const int64_t inner = clade__conv_of(n).inner;
   if (lacks || reason) return lacks ? lacks : reason;
@@ -200,9 +204,9 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   if (!p.items || !p.panels) return CLADE_OK;
   const clade__number *defines =
-      CLADE__DEFINES({"INTEGER", bytes(n)}, {"TILES", p.tiles},
-                     {"IMITATE", clade__conv_unit(q, p.tiles)->reason != NULL}, {"DENSE", !n->in[0].layout.block},
-                     {"WORDS", p.words}, {"PIECE", p.piece}, {"PIECES", p.pieces}, {"MOST_TAPS", CLADE__MOST_TAPS});
+      CLADE__DEFINES({"INTEGER", bytes(n)}, {"TILES", p.tiles}, {"IMITATE", unit_of(q, p.tiles)->reason != NULL},
+                     {"DENSE", !n->in[0].layout.block}, {"WORDS", p.words}, {"PIECE", p.piece}, {"PIECES", p.pieces},
+                     {"MOST_TAPS", CLADE__MOST_TAPS});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_mma", CLADE__WHOLE, defines, &s));
   CLADE_TRY(clade__epilogue_define_soon(s, n));
   clade__conv_operands(s);
@@ -216,6 +220,127 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 
 const clade_impl clade__gather_mma =
     CLADE__CONV_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,
-                     .units = units, .needs_units = CLADE__UNITS_I8 | CLADE__UNITS_BF16, .accept = accept,
-                     .layouts = layouts, .cost = cost, .workspace = workspace, .emit = emit, .space = &space,
-                     .alternatives = 2, .file = "conv2d_mma");
+                     .units = units, .needs_units = UNITS_I8 | UNITS_BF16, .accept = accept, .layouts = layouts,
+                     .cost = cost, .workspace = workspace, .emit = emit, .space = &space, .alternatives = 2,
+                     .file = "conv2d_mma");
+
+/* ---- conv2d_weights of bf16 ---- */
+/* Bytes of copies, and steps, per pass; bytes of partial sums. */
+enum { AT_ONCE = 512 << 10, STEPS = 160, PARTS_BYTES = 4 << 20 };
+
+typedef struct sums {
+  clade__conv p;
+  bool tiles;
+  int64_t pairs, step;                         /* of a line, as copied; per instruction */
+  int64_t blocks, panels, parts, down, across; /* parts of the sum; cuts of y's and x's channels */
+  int64_t images, lines, x_words, room;        /* per pass; words of x, and of both, per work-item */
+  double copied;                               /* words copied per image, by all work-items */
+} sums;
+
+/* Words of a line of y that an instruction for tiles takes: equal parts of it, up to a block. */
+static int64_t weights_step_of(const clade__conv *p) {
+  const int64_t pairs = parts(p->result[1], 2);
+  return parts(pairs, parts(pairs, LANES));
+}
+
+enum { WEIGHTS_TILES };
+static void weights_defaults(const clade_query *q, int32_t *config) {
+  const clade__conv p = clade__conv_flat(q->node);
+  config[WEIGHTS_TILES] = by_tiles(q, weights_step_of(&p));
+}
+static bool weights_configs(const clade_query *q, int i, int32_t *config) {
+  (void)q;
+  config[WEIGHTS_TILES] = i;
+  return i < 2;
+}
+static const char *const weights_params[] = {"tiles", NULL};
+static const clade_space weights_space = {sizeof(clade_space), weights_params, weights_defaults, weights_configs};
+
+static sums sums_of(const clade_query *q) {
+  const clade__window *w = clade__conv_window(q->node);
+  sums c = {.p = clade__conv_flat(q->node), .tiles = q->config[WEIGHTS_TILES]};
+  const clade__conv *p = &c.p;
+  c.step = c.tiles ? CLADE_MAX(weights_step_of(p), 1) : 1;
+  c.pairs = clade__up(parts(p->result[1], 2), c.step);
+  const int64_t pairs = c.pairs, reach = (p->kernel[1] - 1) * w->dilation[1];
+  const int64_t held = pairs + reach / w->stride[1] / 2;
+  const int64_t x_line = w->stride[1] * (p->kernel[1] > 1 ? 2 : 1) * held * LANES, y_line = pairs * PANEL;
+  const int64_t cores = clade__conv_units(q), few = CLADE_MAX(p->n, 1);
+  c.blocks = parts(p->inner, LANES);
+  c.panels = parts(p->rows, PANEL);
+  c.parts = 1;
+  while (2 * c.parts <= CLADE_MIN(few, MOST_PARTS) && 2 * c.parts * p->outputs * WORD <= PARTS_BYTES) c.parts *= 2;
+  const int64_t x = c.blocks * x_line * p->source[0], y = c.panels * y_line * p->result[0];
+  /* A pass keeps a panel of y and a block of x in the first cache for all taps, and all copies in the second one. */
+  const int64_t steps = CLADE_MAX(pairs * p->result[0], 1), copied = CLADE_MAX((x + y) * WORD, 1);
+  c.images = CLADE_MAX(CLADE_MIN(CLADE_MIN(STEPS / steps, AT_ONCE / copied), parts(few, c.parts)), 1);
+  c.lines = CLADE_MAX(p->result[0], 1);
+  if (c.images == 1)
+    c.lines = CLADE_MAX(CLADE_MIN(c.lines, CLADE_MIN(c.lines * STEPS / steps, c.lines * AT_ONCE / copied)), 1);
+  c.down = CLADE_MIN(parts(2 * cores, c.parts), c.panels);
+  c.across = CLADE_MIN(parts(2 * cores, c.parts * c.down), c.blocks);
+  const int64_t high = CLADE_MIN((c.lines - 1) * w->stride[0] + (p->kernel[0] - 1) * w->dilation[0] + 1, p->source[0]);
+  c.x_words = c.images * parts(c.blocks, c.across) * high * x_line;
+  c.room = c.x_words + c.images * parts(c.panels, c.down) * c.lines * y_line;
+  c.copied = (double)(x * c.down + y * c.across);
+  return c;
+}
+
+static bool weights_units(const clade_query *q) { return q->node->in[0].dtype == CLADE_BF16; }
+
+static const char *weights_accept(const clade_query *q) {
+  if (!weights_units(q)) return "made for bf16";
+  const clade__conv p = clade__conv_flat(q->node);
+  const char *lacks = lacks_unit(q, q->config[WEIGHTS_TILES]);
+  const char *reason =
+      clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS | CLADE__CONV_SOME);
+  if (lacks || reason) return lacks ? lacks : reason;
+  if (p.inner % LANES || p.rows % LANES) return "made for whole blocks of channels";
+  const sums c = sums_of(q);
+  return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
+}
+
+/* A step of a tile of 8 x 32 sums is 16 multiply-adds of words; one of 32 x 32 is four products of AMX of 16 cycles
+ * each. Each pass loads and stores the sums. */
+static double weights_cost(const clade_query *q) {
+  const sums c = sums_of(q);
+  const clade__conv *p = &c.p;
+  const double steps = (double)(p->n * p->result[0]) * (double)(c.pairs / c.step);
+  const double tiles = (double)(c.tiles ? parts(c.blocks, 2) : c.blocks * 2) * (double)c.panels;
+  const double all = tiles * (double)p->taps;
+  const double passes = (double)parts(p->n, c.images) * (double)parts(p->result[0], c.lines);
+  const double lines = (double)(p->n * p->result[0]) * 8;
+  double cycles = all * (steps * (c.tiles ? 64 : 10) + lines + passes * (c.tiles ? 80 : 40)) + 4000;
+  cycles += c.copied * (double)p->n * (c.tiles ? 0.6 : 0.3);
+  cycles += clade__weights_join_cycles(p, 2) + 2 * (double)p->outputs;
+  return clade__conv_cost(q, cycles);
+}
+
+static size_t words_at(const clade_query *q, const sums *c) {
+  return (size_t)clade__up((int64_t)clade__weights_scratch(q, c->parts, true), 64);
+}
+
+static size_t weights_workspace(const clade_query *q) {
+  const sums c = sums_of(q);
+  return words_at(q, &c) + (size_t)(c.parts * c.down * c.across * c.room) * WORD;
+}
+
+static clade_status weights_emit(clade_emit *e, const clade_query *q) {
+  const sums c = sums_of(q);
+  clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_mma", 0, c.parts, true);
+  clade__emit_defines(s, CLADE__DEFINES({"TILES", c.tiles}, {"IMITATE", unit_of(q, c.tiles)->reason != NULL}));
+  clade_emit_workspace(s, words_at(q, &c), WORD);
+  clade__conv_sizes(s, &c.p);
+  CLADE__EMIT8(s, c.p.kernel[0], c.p.kernel[1]);
+  clade__conv_maps(s, &c.p);
+  CLADE__EMIT8(s, c.down, c.across, c.images, c.lines, c.room, c.x_words, clade__weights_pitch(q, c.parts, true),
+               c.parts);
+  clade__emit_items(s, c.parts * c.down * c.across);
+  return clade__weights_join(e, q, c.parts, true, true);
+}
+
+const clade_impl clade__weights_mma =
+    CLADE__CONV_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,
+                     .units = weights_units, .needs_units = UNITS_BF16, .accept = weights_accept,
+                     .layouts = clade__weights_blocked, .cost = weights_cost, .workspace = weights_workspace,
+                     .emit = weights_emit, .space = &weights_space, .file = "conv2d_weights_mma");
