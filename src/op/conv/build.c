@@ -25,6 +25,7 @@ typedef struct spatial {
   clade_dim in[3], kernel[3];
   int stride[3], dilation[3], pad[2][3]; /* padding before and behind */
 } spatial;
+
 /* ---- checks ---- */
 /* Checks that x and w have `rank` dimensions, all of them valid sizes except the first `free` of x. */
 static clade_status check_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,

@@ -47,7 +47,7 @@ clade__conv clade__conv_of(const clade_node *n);
 clade__conv clade__conv_flat(const clade_node *n); /* with each image as one line if windows are points */
 
 /* What an implementation needs of a node. clade__conv_refuses returns NULL, or the reason of the first need that is not
- * met. FEW: 32-bit element counts; SMALL: also in blocked layouts. BLOCKS: groups consist of whole blocks of channels.
+ * met. FEW: 32-bit element counts; SMALL: also in blocked layouts. BLOCKS: groups of whole blocks of channels.
  */
 enum {
   CLADE__CONV_POINT = 1,
@@ -135,6 +135,8 @@ double clade__weights_flops(const clade__conv *c);
 /* The partition of sums depends only on the sizes, for reproducibility. It is chosen for this number of cores: by the
  * sum of all work-items, plus the longest one for each core. */
 enum { CLADE__WEIGHTS_UNITS = 8 };
+/* That, if `units` is 0, and else the cycles of so many cores that share the work-items and the join. */
+double clade__weights_cycles(double items, double item, double join, double units);
 /* Images in blocks of channels: always; by the alternative. */
 void clade__weights_blocked(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__weights_images(const clade_query *q, clade_layout *in, clade_layout *out);

@@ -5,6 +5,8 @@
 #include "op/product.h"
 #include "op/systolic.h"
 
+#include <math.h>
+
 double clade__weights_flops(const clade__conv *c) {
   return 2 * (double)c->outputs * (double)c->n * (double)(c->result[0] * c->result[1]);
 }
@@ -82,6 +84,10 @@ clade_status clade__weights_join(clade_emit *e, const clade_query *q, int64_t pa
 
 double clade__weights_join_cycles(const clade__conv *c, int64_t parts) {
   return parts > 1 ? 30000 + (double)c->outputs * (double)parts * 0.7 : 0;
+}
+
+double clade__weights_cycles(double items, double item, double join, double units) {
+  return units > 0 ? ceil(items / units) * item + join / units : items * item + CLADE__WEIGHTS_UNITS * item + join;
 }
 
 /* ---- ref: one work-item per weight and part; a part is a number of pixel rows over all images ---- */

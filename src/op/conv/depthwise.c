@@ -145,15 +145,24 @@ static double weights_cycles(const clade_query *q, const clade__conv *c, int64_t
          clade__weights_join_cycles(c, (int64_t)count);
 }
 
-static int64_t lines_of(const clade_query *q, const clade__conv *c) { /* of a part */
-  int64_t all = CLADE_MAX(c->n * c->result[0], 1), best = all;
-  for (int64_t lines = all; lines > 1; lines = (lines + 1) / 2)
-    if (weights_cycles(q, c, lines) < weights_cycles(q, c, best)) best = lines;
-  return best;
-}
+typedef struct sums {
+  clade__conv c;
+  int64_t lines, parts; /* lines of a part */
+  double cycles;
+} sums;
 
-static int64_t parts_of(const clade_query *q, const clade__conv *c) {
-  return CLADE_MAX(clade__ceil_div(c->n * c->result[0], lines_of(q, c)), 1);
+static sums sums_of(const clade_query *q) {
+  sums s = {.c = clade__conv_of(q->node)};
+  const int64_t all = s.lines = CLADE_MAX(s.c.n * s.c.result[0], 1);
+  s.cycles = weights_cycles(q, &s.c, all);
+  for (int64_t lines = (all + 1) / 2; lines > 1; lines = (lines + 1) / 2) {
+    const double now = weights_cycles(q, &s.c, lines);
+    if (now >= s.cycles) continue;
+    s.cycles = now;
+    s.lines = lines;
+  }
+  s.parts = clade__ceil_div(all, s.lines);
+  return s;
 }
 
 static const char *weights_accept(const clade_query *q) {
@@ -165,25 +174,18 @@ static const char *weights_accept(const clade_query *q) {
                                                        : "a window's lines are too many for a work-item's memory";
 }
 
-static double weights_cost(const clade_query *q) {
-  const clade__conv c = clade__conv_of(q->node);
-  return clade__conv_cost(q, weights_cycles(q, &c, lines_of(q, &c)));
-}
-
-static size_t weights_workspace(const clade_query *q) {
-  const clade__conv c = clade__conv_of(q->node);
-  return clade__weights_scratch(q, parts_of(q, &c), false);
-}
+static double weights_cost(const clade_query *q) { return clade__conv_cost(q, sums_of(q).cycles); }
+static size_t weights_workspace(const clade_query *q) { return clade__weights_scratch(q, sums_of(q).parts, false); }
 
 static clade_status weights_emit(clade_emit *e, const clade_query *q) {
-  const clade__conv c = clade__conv_of(q->node);
-  const int64_t parts = parts_of(q, &c), lines = turned(q) ? at_once(&c) : CLADE_MAX(c.result[0], 1);
-  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_depthwise", &c, parts);
+  const sums all = sums_of(q);
+  const int64_t lines = turned(q) ? at_once(&all.c) : CLADE_MAX(all.c.result[0], 1);
+  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_depthwise", &all.c, all.parts);
   clade__emit_defines(s, CLADE__DEFINES({"WIDTH", clade__vector_width(q->device)}, {"X_BLOCKED", !turned(q)},
                                         {"SUMS_ROOM", SUMS_ROOM}, {"SOURCE", SOURCE}, {"BLOCK", RESULTS}));
-  CLADE__EMIT8(s, lines_of(q, &c), lines);
-  clade__emit_items(s, blocks_of(&c) * parts);
-  return clade__weights_join(e, q, parts, false, false);
+  CLADE__EMIT8(s, all.lines, lines);
+  clade__emit_items(s, blocks_of(&all.c) * all.parts);
+  return clade__weights_join(e, q, all.parts, false, false);
 }
 
 const clade_impl clade__weights_depthwise =

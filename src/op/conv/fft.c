@@ -3,10 +3,8 @@
 
 #include <math.h>
 
-enum {
-  LANES = CLADE__LANES,
-  TILES_BYTES = 12 << 20
-}; /* workspace for transformed tiles and their products at a time */
+enum { LANES = CLADE__LANES };
+enum { TILES_BYTES = 12 << 20 }; /* workspace for transformed tiles and their products at a time */
 /* Parameters: side of a tile; tiles per register tile. */
 enum { SIDE, PLACES, PARAMS };
 static const int32_t sides[] = {16, 32, 64};

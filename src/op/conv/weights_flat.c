@@ -54,11 +54,11 @@ static problem problem_of(const clade_query *q, bool blocked) {
   return p;
 }
 
-/* Cycles of `units` cores that share the work. If units is 0: of all work-items, plus the longest one for each core. */
 static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
-  const clade__conv *p = &((const problem *)of)->c;
-  const runs *r = &((const problem *)of)->r;
-  const bool blocked = ((const problem *)of)->blocked;
+  const problem *whole = of;
+  const clade__conv *p = &whole->c;
+  const runs *r = &whole->r;
+  const bool blocked = whole->blocked;
   double all_rows = (double)(config[TURN] ? p->inner : p->rows),
          all_lanes = (double)(config[TURN] ? p->rows : p->inner);
   double rows = fmin(config[BLOCK_ROWS], all_rows), lanes = fmin(config[BLOCK_LANES], all_lanes);
@@ -70,8 +70,7 @@ static double cycles(const clade_query *q, const void *of, const int32_t *config
   double copy = (blocked ? 0.2 : 0.8) * places * lanes + (blocked ? 0.1 : 0.3) * places * rows + 200;
   double item = ceil((double)r->count / parts) * (multiply + copy) + 2000;
   double join = clade__weights_join_cycles(p, (int64_t)parts) + (config[TURN] ? 20000 + 2 * (double)p->outputs : 0);
-  double items = (double)p->groups * blocks * parts;
-  return units > 0 ? ceil(items / units) * item + join / units : items * item + CLADE__WEIGHTS_UNITS * item + join;
+  return clade__weights_cycles((double)p->groups * blocks * parts, item, join, units);
 }
 
 /* Partitions of rows, lanes and sums, for both values of `turn`. */

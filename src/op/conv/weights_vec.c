@@ -13,8 +13,7 @@ enum { NEEDS = CLADE__CONV_FLOATS | CLADE__CONV_FEW };
 typedef struct cut {
   int64_t strip, strips, parts;            /* strips of a part */
   int64_t rows, channels, some[2], blocks; /* of a block: rows, channels, lines of taps and taps per line */
-  double cycles;                           /* of all work-items, plus the longest one for each core */
-  double time;                             /* of the device's cores, sharing the work */
+  double item;                             /* cycles */
 } cut;
 
 /* ---- places: positions of all images, with those between lines and planes that taps reach ---- */
@@ -50,18 +49,14 @@ static int64_t places_of(const clade__conv *c) {
 }
 
 /* ---- blocks ---- */
-static void cost_of(const clade_query *q, const clade__conv *p, int64_t line, int64_t places, cut *c) {
+static double item_cycles(const clade_query *q, const clade__conv *p, int64_t line, int64_t places, const cut *c) {
   double panel = clade__weights_panel(q), tile = clade__weights_rows(q), rows = (double)c->rows;
   double taps = (double)(c->some[0] * c->some[1]), columns = (double)c->channels * taps;
   double tiles = ceil(rows / panel) * ceil(columns / tile);
   double dense = (double)(p->n * p->result[0] * p->result[1]) / CLADE_MAX((double)places, 1) * (double)c->strip;
   double multiply = tiles * (dense * tile * 1.05 + 40);
   double copy = 0.9 * rows * dense + 0.6 * (double)(c->channels * line) + 1500;
-  double item = (double)c->strips * (multiply + copy) + rows * columns * 1.2 + 2000;
-  double items = (double)(c->blocks * c->parts), units = (double)clade__conv_units(q);
-  double join = clade__weights_join_cycles(p, c->parts);
-  c->cycles = items * item + CLADE__WEIGHTS_UNITS * item + join;
-  c->time = ceil(items / units) * item + join / units;
+  return (double)c->strips * (multiply + copy) + rows * columns * 1.2 + 2000;
 }
 
 /* False: the block exceeds the buffers. */
@@ -85,7 +80,7 @@ static bool cut_of(const clade_query *q, const clade__conv *p, const int32_t *co
   const int64_t strips = CLADE_MAX(clade__ceil_div(places, c->strip), 1);
   c->strips = clade__ceil_div(strips, config[PARTS]);
   c->parts = clade__ceil_div(strips, c->strips);
-  cost_of(q, p, line, places, c);
+  c->item = item_cycles(q, p, line, places, c);
   return true;
 }
 
@@ -105,8 +100,11 @@ static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
 }
 
 static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
+  const clade__conv *p = of;
   cut c;
-  return !cut_of(q, of, config, &c) ? INFINITY : units > 0 ? c.time : c.cycles;
+  if (!cut_of(q, p, config, &c)) return INFINITY;
+  const double join = clade__weights_join_cycles(p, c.parts);
+  return clade__weights_cycles((double)(c.blocks * c.parts), c.item, join, units);
 }
 
 static const clade__choices choices = {PARAMS, 1 << PARTS, nth, cycles};

@@ -44,8 +44,8 @@ static double fetch(const clade_query *q, double bytes, double all, double held)
   return bytes / (all > (double)CLADE_MAX(q->device->cache_bytes, 1u << 20) / 2 ? 6 : held);
 }
 
-/* Estimated cycles if `units` cores, at least one, share the work. Transform and load
- * rates are empirical; loads that are prefetched slow the products by a quarter of their time. */
+/* Estimated cycles if `units` cores, at least one, share the work. Transform and load rates are empirical; loads that
+ * are prefetched slow the products by a quarter of their time. */
 static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
   const clade__conv *g = of;
   const int width = width_of(q), taps = (config[SIDE] + 2) * (config[SIDE] + 2);
@@ -75,11 +75,13 @@ static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
   int64_t tiles = CLADE_MIN((int64_t)strips[strip] * places, held / panel / places * places);
   tiles = parts(all, parts(all, tiles));
   panels = parts(panels, splits[split]);
-  memcpy(config,
-         (int32_t[]){side, (int32_t)tiles, (int32_t)CLADE_MIN(panels * panel, INT32_MAX / 2),
-                     (int32_t)CLADE_MAX(CLADE_MIN(held / (clade__up(tiles, places) * panel), panels), 1), places,
-                     vectors},
-         PARAMS * sizeof *config);
+  const int64_t at_once = CLADE_MAX(CLADE_MIN(held / (clade__up(tiles, places) * panel), panels), 1);
+  config[SIDE] = side;
+  config[TILES] = (int32_t)tiles;
+  config[CHANNELS] = (int32_t)CLADE_MIN(panels * panel, INT32_MAX / 2);
+  config[AT_ONCE] = (int32_t)at_once;
+  config[PLACES] = places;
+  config[VECTORS] = vectors;
   return true;
 }
 
@@ -105,27 +107,27 @@ static double cost(const clade_query *q) {
 }
 
 /* Strips per work-item: one if private memory holds a transformed strip; otherwise as many as make about one work-item
- * per core, since each needs that much workspace. */
-static int64_t strips_of_item(const clade_query *q, const clade__conv *g) {
-  int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]), splits = parts(g->rows, q->config[CHANNELS]);
-  return private_of(g, q->config) ? 1 : CLADE_MAX(parts(strips * splits, clade__conv_units(q)), 1);
-}
-
-static int64_t items_of(const clade_query *q, const clade__conv *g) {
-  int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]);
-  return parts(strips, strips_of_item(q, g)) * parts(g->rows, q->config[CHANNELS]);
+ * per core, since each needs that much workspace. Returns the number of work-items. */
+static int64_t items_of(const clade_query *q, const clade__conv *g, int64_t *strips_of_item) {
+  const int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]);
+  const int64_t splits = parts(g->rows, q->config[CHANNELS]);
+  *strips_of_item = private_of(g, q->config) ? 1 : CLADE_MAX(parts(strips * splits, clade__conv_units(q)), 1);
+  return parts(strips, *strips_of_item) * splits;
 }
 
 static size_t workspace(const clade_query *q) {
   const clade__conv g = clade__conv_of(q->node);
-  return private_of(&g, q->config) ? 0 : (size_t)items_of(q, &g) * (size_t)floats_of(&g, q->config) * sizeof(float);
+  int64_t strips;
+  if (private_of(&g, q->config)) return 0;
+  return (size_t)items_of(q, &g, &strips) * (size_t)floats_of(&g, q->config) * sizeof(float);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const int32_t *config = q->config;
   const clade__conv g = clade__conv_of(q->node);
   const bool private = private_of(&g, config);
-  int64_t first[2];
+  int64_t first[2], strips;
+  const int64_t items = items_of(q, &g, &strips);
   clade_kernel_step *s;
   const clade__number *defines =
       CLADE__DEFINES({"PLACES", config[PLACES]}, {"VECTORS", config[VECTORS]}, {"OUT_SIDE", config[SIDE]},
@@ -135,8 +137,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   if (!private) clade_emit_workspace(s, 0, sizeof(float));
   CLADE__EMIT8(s, g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]);
   for (int i = 0; i < 2; i++) first[i] = clade__map_first(g.map[i], 3);
-  CLADE__EMIT8(s, config[TILES], config[CHANNELS], config[AT_ONCE], first[0], first[1], strips_of_item(q, &g));
-  return clade__gather_end(s, q, items_of(q, &g));
+  CLADE__EMIT8(s, config[TILES], config[CHANNELS], config[AT_ONCE], first[0], first[1], strips);
+  return clade__gather_end(s, q, items);
 }
 
 const clade_impl clade__gather_winograd =
