@@ -27,6 +27,14 @@ clade_status clade__conv_infer(clade_node *n);
 clade_status clade__conv_grad(clade_grad *g);
 void clade__conv_ties(clade_ties *t, const clade_node *n); /* of conv2d and conv2d_data, as are the dimensions */
 void clade__conv_dims(clade_dims *d, const clade_node *n);
+/* Fields that the ops share: all of them; conv2d and conv2d_data, whose further operands belong to the epilogue. */
+#define CLADE__CONV_OP                                                           \
+  .size = sizeof(clade_op), .min_in = 2, .n_out = 1, .infer = clade__conv_infer, \
+  .attr_bytes = sizeof(clade__conv_attrs), .attrs = clade__conv_table, .autocast = CLADE_AUTOCAST_NARROW
+#define CLADE__CONV_GATHER_OP                                                                     \
+  CLADE__CONV_OP, .max_in = 2 + CLADE__ELT_INPUTS - 1, .problem_in = 2, .ties = clade__conv_ties, \
+                  .dims = clade__conv_dims
+
 clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
                            const clade_shape *shape);
 

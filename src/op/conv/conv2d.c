@@ -186,19 +186,5 @@ clade_status clade__conv_grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-const clade_op clade__op_conv2d = {
-    .size = sizeof(clade_op),
-    .name = "conv2d",
-    .min_in = 2,
-    .max_in = 2 + CLADE__ELT_INPUTS - 1,
-    .n_out = 1,
-    .attr_bytes = sizeof(clade__conv_attrs),
-    .attrs = clade__conv_table,
-    .infer = clade__conv_infer,
-    .grad = clade__conv_grad,
-    .impls = clade__conv_impls,
-    .problem_in = 2,
-    .ties = clade__conv_ties,
-    .autocast = CLADE_AUTOCAST_NARROW,
-    .dims = clade__conv_dims,
-};
+const clade_op clade__op_conv2d = {CLADE__CONV_GATHER_OP, .name = "conv2d", .grad = clade__conv_grad,
+                                   .impls = clade__conv_impls};

@@ -149,16 +149,5 @@ static const clade_impl *const impls[] = {
     NULL,
 };
 
-const clade_op clade__op_conv2d_weights = {
-    .size = sizeof(clade_op),
-    .name = "conv2d_weights",
-    .min_in = 2,
-    .max_in = 2,
-    .n_out = 1,
-    .attr_bytes = sizeof(clade__conv_attrs),
-    .attrs = clade__conv_table,
-    .infer = clade__conv_infer,
-    .grad = clade__conv_grad,
-    .impls = impls,
-    .autocast = CLADE_AUTOCAST_NARROW,
-};
+const clade_op clade__op_conv2d_weights = {CLADE__CONV_OP, .name = "conv2d_weights", .max_in = 2,
+                                           .grad = clade__conv_grad, .impls = impls};
