@@ -153,7 +153,8 @@ static inline int clade__weights_lanes(const clade_query *q) { return q->device-
 static inline int clade__weights_panel(const clade_query *q) { return 2 * clade__weights_lanes(q); }
 static inline int clade__weights_rows(const clade_query *q) { return clade__weights_lanes(q) == 16 ? 12 : 6; }
 
-/* ---- implementations, each in the file of its name; `gather` and `weights` ---- */
+/* ---- implementations: clade__gather_NAME of conv2d and conv2d_data, clade__weights_NAME of conv2d_weights, in NAME.c
+ * or weights_NAME.c ---- */
 #define CLADE__CONV_VEC CLADE__LONG_VEC, .needs_lanes = 4 /* SIMD is required */
 #define CLADE__CONV_IMPL(...) \
   { .size = sizeof(clade_impl), __VA_ARGS__ }

@@ -6,8 +6,7 @@
 
 /* Sizes of the kernels' private buffers in floats; columns of a block; length of a strip; pieces of lines. */
 enum { LINES = 32768, TURNED = 32768, BLOCK = 32768, COLUMNS = 512, STRIP = 256, PIECES = 512 };
-
-enum { BLOCK_ROWS, BLOCK_CHANNELS, PARTS, PARAMS };
+enum { BLOCK_ROWS, BLOCK_CHANNELS, PARTS, PARAMS }; /* parameters */
 enum { NEEDS = CLADE__CONV_FLOATS | CLADE__CONV_FEW };
 
 typedef struct cut {
