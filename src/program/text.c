@@ -28,6 +28,17 @@ static void file(clade__text *out, const char *stem, const char *text) {
   clade__text_add_bytes(out, "\n", 1);
 }
 
+/* Undefines the macros of a kernel file, since the next copy may define them otherwise. Files may redefine
+ * EPILOGUE_ELEMENT, which has a default (prelude.cl). */
+static void forget(clade__text *out, const char *text) {
+  static const char define_line[] = "\n#define ";
+  for (const char *at = text; (at = strstr(at, define_line));) {
+    at += sizeof define_line - 1;
+    clade__text_add(out, "#undef %.*s\n", (int)strcspn(at, " (\n"), at);
+  }
+  clade__text_add(out, "#undef EPILOGUE_ELEMENT\n#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)\n");
+}
+
 static clade__hash kin_of(const clade__request *r, const char *text) {
   clade__hash h = clade__hash_more_text(clade__hash_bytes(text, strlen(text)), r->kernel);
   for (int k = 0; k < r->n_defines; k++) {
@@ -51,6 +62,7 @@ static clade_status copy(clade__text *out, const clade__request *r, const char *
                   kin.hi, first);
   clade__text_add(out, "#define WANT_%s\n", r->kernel);
   file(out, r->file, text);
+  forget(out, text);
   for (int k = 0; k < r->n_defines; k++) clade__text_add(out, "#undef %s\n", r->defines[k].name);
   clade__text_add(out, "#undef SUFFIX\n#undef COMMON_SUFFIX\n#undef COMMON_FIRST\n#undef WANT_%s\n", r->kernel);
   return CLADE_OK;

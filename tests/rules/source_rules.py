@@ -207,13 +207,14 @@ def macros(text):
 
 
 def preludes_macros_stay(root):
-    """Kernels of several files become one program, so macros of the preludes must stay defined after each file."""
+    """Kernels of several files become one program, and macros of a file are undefined after it: a file must not define or
+    undefine macros of the preludes, except EPILOGUE_ELEMENT, whose default is restored."""
     first = [path for path in files(root, ".cl") if re.match(r"cl_kernels/(prelude|builtins)", path)]
     stay = {name for path in first
-            for name, last in macros(read(root, path)).items() if last[0] == "define"}
+            for name, last in macros(read(root, path)).items() if last[0] == "define"} - {"EPILOGUE_ELEMENT"}
     return [f"{path}:{line}: takes {name} away, which the prelude defines"
             for path in files(root, ".cl") if path.startswith("cl_kernels/") and path not in first
-            for name, (directive, line) in macros(read(root, path)).items() if directive == "undef" and name in stay] + [
+            for name, (_, line) in macros(read(root, path)).items() if name in stay] + [
                 f"{path}:{line_of(text, m.start())}: emits {m.group(1)}, which the prelude defines, and is taken away behind "
                 "its kernel"
                 for path in files(root, ".c") if path.startswith("src/") for text in [read(root, path)]
