@@ -8,21 +8,10 @@
  * dims: images, groups, rows, inner, height and width of the source, then of the result. taps: height and width of the
  * kernel; the weights' strides for group, row and inner channel. EPILOGUE computes r from i0 at (row, column), a
  * channel and a pixel of the image `batch`. */
+#ifdef WANT_conv2d_gather_ref
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
-
-#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_fold)
-#define ALIGNED __attribute__((aligned(64)))
-
-/* ---- the result ---- The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the
- * epilogue's operands. */
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((down ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-#define OUT_ARGS                                                                          \
-  __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, \
-      const index_t column0 EPILOGUE_ARGS
-#define OUT_PASS y, y_s, batch, row0, column0 EPILOGUE_PASS
+#else
+#include "conv2d_result.cl"
 #endif
 
 #ifdef WANT_conv2d_gather_direct
@@ -35,13 +24,11 @@
  * by panel, it copies the weights of these channels, which stay in L1 while all places are processed. The tiles
  * therefore depend neither on edges nor on the source's layout.
  *
- * If div is above 1, the places of the result fall into phases, p = phase + div * place: all places of a phase use the
- * same taps, and neighboring places read neighboring pixels.
- *
  * taps: height and width of the kernel; the weights' strides for group, panel, row in a panel, inner channel and tap.
  * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time (0 all, 1 a line, 2
  * one); flags: 1 the source is in blocks of 16 channels, 2 the result is, 4 the weights are in panels, 8 consecutive
  * work-items share images rather than channels. */
+#include "conv2d_phase.cl"
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
 #define TILES   ((MOST_PLACES + PLACES - 1) / PLACES)
@@ -51,8 +38,7 @@
 APART static void COMMON(zero)(float *to, int n) {
   int i = 0;
   for (; i + 8 <= n; i += 8) vstore8((float8)(0), 0, to + i);
-#pragma clang loop vectorize(disable) unroll(disable)
-  for (; i < n; i++) to[i] = 0;
+  ONE_BY_ONE for (; i < n; i++) to[i] = 0;
 }
 
 /* Copies n channels of `many` places, `step` apart, to place-major order: from blocks of 16 channels, `block` apart, or
@@ -60,57 +46,33 @@ APART static void COMMON(zero)(float *to, int n) {
 APART static void COMMON(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, float *to) {
   for (int c = 0; c < n; c += 16, x += block, to += 16) {
     const int lanes = min(n - c, 16);
-    if (lanes == 16)
-      for (int i = 0; i < many; i++)
-#pragma unroll
-        for (int v = 0; v < 16 / WIDTH; v++) VSTORE(GET(x + i * step * 16 + v * WIDTH), 0, to + i * n + v * WIDTH);
-    else
-      for (int i = 0; i < many; i++)
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (int l = 0; l < lanes; l++) to[i * n + l] = LOAD(T, x, i * step * 16 + l);
+    for (int i = 0; i < many; i++)
+      if (lanes == 16)
+        UNROLLED(v, 16 / WIDTH) VSTORE(GET(x + i * step * 16 + v * WIDTH), v, to + i * n);
+      else
+        ONE_BY_ONE for (int l = 0; l < lanes; l++) to[i * n + l] = LOAD(T, x, i * step * 16 + l);
   }
 }
 APART static void COMMON(copy_dense)(const __global STORAGE(T) * x, int plane, int step, int many, int n, float *to) {
   int c = 0;
-  for (; c + 8 <= n && step == 1 && many >= 8; c += 8, x += 8 * plane)
+  for (; c + 8 <= n && step <= 2 && many >= 8; c += 8, x += 8 * plane)
     for (int i = 0; i < many; i += 8) { /* the last eight end with the line */
       const int at = min(i, many - 8);
-      float8 eight[8];
-#pragma unroll
-      for (int l = 0; l < 8; l++) eight[l] = LOADN(8, T, x, l * plane + at);
-      clade_turn(eight);
-#pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * n + c);
-    }
-  for (; c + 8 <= n && step == 2 && many > 8; c += 8, x += 8 * plane) {
-    for (int l = 0; l < 8; l++) to[(many - 1) * n + c + l] = LOAD(T, x, l * plane + 2 * (many - 1));
-    for (int i = 0; i < many - 1; i += 8) {
-      const int at = min(i, many - 9); /* reads nothing behind the last place */
-      float8 eight[8];
-#pragma unroll
-      for (int l = 0; l < 8; l++) eight[l] = LOADN(16, T, x, l * plane + 2 * at).even;
-      clade_turn(eight);
-#pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * n + c);
-    }
-  }
-  for (; c + 8 <= n && step <= 2 && many >= 3 + step && many <= 8; c += 8, x += 8 * plane) {
-    float8 eight[8]; /* four from the beginning, and the last four of the line */
-#pragma unroll
-    for (int l = 0; l < 8; l++) {
-      const __global STORAGE(T) *from = x + l * plane;
+      float *out = to + at * n + c;
       if (step == 1)
-        eight[l] = (float8)(LOADN(4, T, from, 0), LOADN(4, T, from, many - 4));
+        TURN_EIGHT(LOADN(8, T, x, l * plane + at), vstore8(eight[l], 0, out + l * n))
       else
-        eight[l] = (float8)(LOADN(8, T, from, 0).even, LOADN(8, T, from, 2 * many - 9).odd);
+        TURN_EIGHT(SECONDS8(T, x, l * plane + 2 * at), vstore8(eight[l], 0, out + l * n))
     }
-    clade_turn(eight);
-#pragma unroll
-    for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (l < 4 ? l : many - 8 + l) * n + c);
-  }
+  for (; c + 8 <= n && step <= 2 && many >= 3 + step && many < 8; c += 8, x += 8 * plane)
+    if (step == 1) /* four from the beginning, and the last four of the line */
+      TURN_EIGHT((float8)(LOADN(4, T, x, l * plane), LOADN(4, T, x, l * plane + many - 4)),
+                 vstore8(eight[l], 0, to + (l < 4 ? l : many - 8 + l) * n + c))
+    else
+      TURN_EIGHT((float8)(LOADN(8, T, x, l * plane).even, LOADN(8, T, x, l * plane + 2 * many - 9).odd),
+                 vstore8(eight[l], 0, to + (l < 4 ? l : many - 8 + l) * n + c))
   for (; c < n; c++, x += plane)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (int i = 0; i < many; i++) to[i * n + c] = LOAD(T, x, i * step);
+    ONE_BY_ONE for (int i = 0; i < many; i++) to[i * n + c] = LOAD(T, x, i * step);
 }
 
 /* Copies the weights of a panel: n channels per tap. If the panel's rows are not contiguous there may be fewer; the
@@ -120,14 +82,11 @@ APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, 
   for (int y = 0; y < count.x; y++)
     for (int x = 0; x < count.y; x++) {
       const __global STORAGE(T) *from = w + y * down + x * across;
-      if (lane == 1 && rows >= PANEL)
-        for (int c = 0; c < n; c++, from += inner, to += PANEL)
-#pragma unroll
-          for (int v = 0; v < VECTORS; v++) VSTORE(GET(from + v * WIDTH), 0, to + v * WIDTH);
-      else
-        for (int c = 0; c < n; c++, from += inner, to += PANEL)
-#pragma clang loop vectorize(disable) unroll(disable)
-          for (int l = 0; l < PANEL; l++) to[l] = LOAD(T, from, min(l, rows - 1) * lane);
+      for (int c = 0; c < n; c++, from += inner, to += PANEL)
+        if (lane == 1 && rows >= PANEL)
+          UNROLLED(v, VECTORS) VSTORE(GET(from + v * WIDTH), v, to);
+        else
+          ONE_BY_ONE for (int l = 0; l < PANEL; l++) to[l] = LOAD(T, from, min(l, rows - 1) * lane);
     }
 }
 
@@ -150,12 +109,8 @@ APART static void COMMON(multiply)(const float *w, const float *x, const int *pl
                                    const __global STORAGE(T) * next, const int *ask, long by) {
   VECTOR sum[PLACES][VECTORS];
   const float *from[PLACES];
-#pragma unroll
-  for (int p = 0; p < PLACES; p++) {
-    from[p] = x + place[p];
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[p][v] = first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);
-  }
+  UNROLLED(p, PLACES) from[p] = x + place[p];
+  EACH_SUM(PLACES) sum[r][v] = first ? (VECTOR)(0) : VLOAD(r * VECTORS + v, tile);
   for (int r = 0; r < runs; r++) {
     if (missed[r]) {
       w += length * PANEL;
@@ -165,28 +120,13 @@ APART static void COMMON(multiply)(const float *w, const float *x, const int *pl
     const __global STORAGE(T) *soon = next + ask[r];
 #pragma unroll 2
     for (long k = begin; k < end; k++, w += PANEL, soon += by) {
-      VECTOR one[VECTORS];
       SOON(soon);
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);
-#pragma unroll
-      for (int p = 0; p < PLACES; p++)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) sum[p][v] = fma((VECTOR)(from[p][k]), one[v], sum[p][v]);
+      MULTIPLY_TILE(PLACES, from[r][k], VLOAD(v, w))
     }
   }
-#pragma unroll
-  for (int p = 0; p < PLACES; p++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], 0, tile + (p * VECTORS + v) * WIDTH);
+  EACH_SUM(PLACES) VSTORE(sum[r][v], r * VECTORS + v, tile);
 }
 
-/* Number of taps before the first one of the phase. */
-APART static int COMMON(skipped)(int from, int delta, int div, int taps) {
-  int k = 0;
-  while (k < taps && (from + k * delta) % div) k++;
-  return k;
-}
 /* Greatest common divisor; b >= 0. */
 static inline int COMMON(divisor)(int a, int b) {
   while (b) {
@@ -196,88 +136,25 @@ static inline int COMMON(divisor)(int a, int b) {
   }
   return a;
 }
-/* Range of the `held` places, beginning at `base` and `unit` apart, that exist in a source of `size`. */
-static inline int2 COMMON(inside)(int base, int unit, int held, int size) {
-  const int from = base < 0 ? (unit - 1 - base) / unit : 0, to = size > base ? (size - 1 - base) / unit + 1 : 0;
-  return (int2)(min(from, held), max(min(to, held), min(from, held)));
-}
-
 /* Copies the source pixels of a box for n channels from c0 on, with zeros in the padding. */
 APART static void COMMON(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
                                    int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
-  const int2 high = COMMON(inside)(base.x, unit.x, held.x, size.x), wide = COMMON(inside)(base.y, unit.y, held.y, size.y);
+  const int2 high = clade_inside(base.x, unit.x, size.x, held.x), wide = clade_inside(base.y, unit.y, size.y, held.y);
   const int side = blocked ? 16 : 1;
   x += c0 / side * x_channel + (base.y + wide.x * unit.y) * side;
   for (int i = 0; i < images * held.x; i++, to += held.y * n) {
     const int line = i % held.x;
-    const bool there = line >= high.x && line < high.y && wide.x < wide.y;
+    const int2 own = line >= high.x && line < high.y ? wide : (int2)(0);
     const __global STORAGE(T) *from = x + i / held.x * x_image + (base.x + line * unit.x) * size.y * side;
-    if (!there) {
-      COMMON(zero)(to, held.y * n);
-      continue;
-    }
-    COMMON(zero)(to, wide.x * n);
-    if (blocked)
-      COMMON(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
-    else
-      COMMON(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
-    COMMON(zero)(to + wide.y * n, (held.y - wide.y) * n);
+    COMMON(zero)(to, own.x * n);
+    if (own.x < own.y && blocked)
+      COMMON(copy_blocked)(from, x_channel, unit.y, own.y - own.x, n, to + own.x * n);
+    else if (own.x < own.y)
+      COMMON(copy_dense)(from, x_channel, unit.y, own.y - own.x, n, to + own.x * n);
+    COMMON(zero)(to + own.y * n, (held.y - own.y) * n);
   }
 }
 #endif
-
-/* Stores rows [from, rows) of a panel one by one, for `n` places whose columns are `step` apart. */
-APART static void FN(finish_some)(const float *tile, int from, int rows, int n, int step, OUT_ARGS) {
-  EPILOGUE_USE
-  for (int r = from; r < rows; r++)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (int i = 0; i < n; i++) {
-      const index_t row = row0 + r, column = column0 + i * step;
-      const COMPUTE(T) i0 = tile[i * PANEL + r];
-      EPILOGUE
-      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
-}
-
-/* Stores the rows of a panel for `n` consecutive places; `down`: in blocks of channels. */
-APART static void FN(finish)(const float *tile, int rows, int n, int step, const bool down, OUT_ARGS) {
-  int done = 0;
-#if WIDE
-  EPILOGUE_USE
-  if (down) {
-    for (; done + 16 <= rows; done += 16)
-      for (int i = 0; i < n; i++) {
-        const index_t row = row0 + done, column = column0 + i * step;
-        const float16 i0 = vload16(0, tile + i * PANEL + done);
-        EPILOGUE16
-        STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-      }
-  } else if (step == 1 && n >= 16) {
-    for (; done < rows; done += 8)
-      for (int i = 0; i < n; i += 16) { /* the last sixteen end with the line */
-        const int at = min(i, n - 16);
-        float8 low[8], high[8];
-#pragma unroll
-        for (int l = 0; l < 8; l++) {
-          low[l] = vload8(0, tile + (at + l) * PANEL + done);
-          high[l] = vload8(0, tile + (at + l + 8) * PANEL + done);
-        }
-        clade_turn(low);
-        clade_turn(high);
-        const index_t column = column0 + at;
-#pragma unroll
-        for (int l = 0; l < 8; l++)
-          if (done + l < rows) {
-            const index_t row = row0 + done + l;
-            const float16 i0 = (float16)(low[l], high[l]);
-            EPILOGUE16
-            STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-          }
-      }
-  }
-#endif
-  if (done < rows) FN(finish_some)(tile, done, rows, n, step, OUT_PASS);
-}
 
 #define ARGS                                                                                                          \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
@@ -287,44 +164,25 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), lines = (int2)(part.s1, part.s2);
   const int2 boxes = ((result + div - 1) / div + lines - 1) / lines;
-  const int channels = (dims.s2 + part.s3 - 1) / part.s3;
+  const int channels = (dims.s2 + part.s3 - 1) / part.s3, all = boxes.x * boxes.y * ((dims.s0 + part.s0 - 1) / part.s0);
   const int phases = div.x * div.y, phase = item % phases; /* phases alternate, since they differ in work */
-  int rest = item / phases, cut = 0;
   const bool turns = part.s6 & 8;
-  if (turns) {
-    cut = rest % channels;
-    rest /= channels;
-  }
-  const int column0 = rest % boxes.y * lines.y;
-  rest /= boxes.y;
-  const int line0 = rest % boxes.x * lines.x;
-  rest /= boxes.x;
-  const int image0 = rest % ((dims.s0 + part.s0 - 1) / part.s0) * part.s0;
-  rest /= (dims.s0 + part.s0 - 1) / part.s0;
-  if (!turns) {
-    cut = rest % channels;
-    rest /= channels;
-  }
-  const int row0 = cut * part.s3, group = rest;
+  const int cut = turns ? item / phases % channels : item / phases / all % channels, row0 = cut * part.s3;
+  const int box = turns ? item / phases / channels % all : item / phases % all, group = item / phases / channels / all;
+  const int column0 = box % boxes.y * lines.y, line0 = box / boxes.y % boxes.x * lines.x;
+  const int image0 = box / (boxes.x * boxes.y) * part.s0;
   if (group >= dims.s1) return;
   const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
   const int2 place0 = (int2)(line0, column0), many = min(lines, grid - place0);
   const int images = min((int)part.s0, (int)dims.s0 - image0), rows = min((int)part.s3, (int)dims.s2 - row0);
   if (many.x <= 0 || many.y <= 0) return;
-  const int2 origin = first * mul + (int2)(map.s1, map.s5);
-  int2 tap0 = (int2)(COMMON(skipped)(origin.x, delta.x, div.x, taps.s0), COMMON(skipped)(origin.y, delta.y, div.y, taps.s1));
-  const int2 left = (int2)(taps.s0, taps.s1) - tap0;
-  int2 step = 1 + (int2)(COMMON(skipped)(origin.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
-                         COMMON(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
-  int2 count = (left + step - 1) / step, shift = (origin + tap0 * delta) / div, move = step * delta / div;
-  if (count.x <= 0 || count.y <= 0 || dims.s3 == 0) count = 0;
-  if (delta.x < 0 || delta.y < 0) { /* reversed taps: both are negative */
-    shift += (count - 1) * move;
-    tap0 += (count - 1) * step;
-    move = -move;
-    step = -step;
-  }
-  move = max(move, (int2)(1)); /* a single tap may move by less than a place */
+  const FN(phase) vertical = FN(phase_of)(first.x * mul.x + map.s1, delta.x, div.x, taps.s0);
+  const FN(phase) horizontal = FN(phase_of)(first.y * mul.y + map.s5, delta.y, div.y, taps.s1);
+  const int2 tap0 = (int2)(vertical.first, horizontal.first), step = (int2)(vertical.step, horizontal.step);
+  const int2 shift = (int2)(vertical.shift, horizontal.shift);
+  const int2 move = max((int2)(vertical.move, horizontal.move), (int2)(1)); /* 0 if there are no taps */
+  int2 count = (int2)(vertical.count, horizontal.count);
+  if (count.x == 0 || count.y == 0 || dims.s3 == 0) count = 0;
   const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, (int2)(1));
   const int2 unit =
       (int2)(some.x > 1 ? COMMON(divisor)(mul.x, move.x) : mul.x, some.y > 1 ? COMMON(divisor)(mul.y, move.y) : mul.y);
@@ -362,19 +220,16 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         const int from = (high * held.x + low * apart.x) * held.y * n;
         const int pixel = (first.x + (line0 + low) * div.x) * result.y + first.y + column0 * div.y;
         const int to = high * y_s.s5 + pixel * y_s.s7;
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (int l = 0; l < many.y; l++, i++) {
+        ONE_BY_ONE for (int l = 0; l < many.y; l++, i++) {
           place[i] = from + l * apart.y * n;
           goal[i] = to + l * div.y * (int)y_s.s7;
         }
       }
-#pragma clang loop vectorize(disable) unroll(disable)
-      for (; i < tiles * PLACES; i++) { /* the last place is repeated */
+      ONE_BY_ONE for (; i < tiles * PLACES; i++) { /* the last place is repeated */
         place[i] = place[i - 1];
         goal[i] = goal[i - 1];
       }
-#pragma clang loop vectorize(disable) unroll(disable)
-      for (int r = 0; r < runs; r++) {
+      ONE_BY_ONE for (int r = 0; r < runs; r++) {
         skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * n;
         ask[r] = lie ? r * length * by : (r / some.y * step.x * taps.s1 + r % some.y * step.y) * taps.s6;
       }
@@ -425,8 +280,8 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
       for (int i = 0; i < images * pieces; i++) {
         const int line = first.x + (line0 + i % pieces) * div.x;
         FN(finish)
-        (tile + i * piece * PANEL, n_rows, piece, div.y, down, y + (image0 + i / pieces) * y_s.s5, y_s,
-         image0 + i / pieces, group * dims.s2 + row0 + p * PANEL,
+        (tile + i * piece * PANEL, 1, 0, PANEL, n_rows, (int2)(1, piece), (int2)(0, div.y), down,
+         y + (image0 + i / pieces) * y_s.s5, y_s, image0 + i / pieces, group * dims.s2 + row0 + p * PANEL,
          line * result.y + first.y + column0 * div.y EPILOGUE_PASS);
       }
     }
@@ -438,10 +293,8 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_gather_direct)(ARGS) {
-  FN(conv2d_gather_direct_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
-}
-#undef ARGS
+GROUP(1, 1, 1)
+ITEM_KERNEL(conv2d_gather_direct, PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS)
 #endif
 
 #ifdef WANT_conv2d_fold
@@ -460,32 +313,21 @@ APART static void FN(add)(const __global float *from, int many, int step, float 
     v.even = vload8(0, from + i);
     vstore16(vload16(0, to + 2 * i) + v, 0, to + 2 * i);
   }
-#pragma clang loop vectorize(disable) unroll(disable)
-  for (; i < many; i++) to[i * step] += from[i];
+  ONE_BY_ONE for (; i < many; i++) to[i * step] += from[i];
 }
 
 /* Stores `many` pixels of a plane, from column0 on. */
 APART static void FN(put)(const float *from, int many, OUT_ARGS) {
   EPILOGUE_USE
   const bool down = false;
-  const index_t row = row0;
   int i = 0;
 #if WIDE
   for (; many >= 16 && i < many; i += 16) { /* the last sixteen overlap those before */
     const int at = min(i, many - 16);
-    const index_t column = column0 + at;
-    const float16 i0 = vload16(0, from + at);
-    EPILOGUE16
-    STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+    PUT_RESULTS(row0, column0 + at, vload16(0, from + at))
   }
 #endif
-#pragma clang loop vectorize(disable) unroll(disable)
-  for (; i < many; i++) {
-    const index_t column = column0 + i;
-    const COMPUTE(T) i0 = from[i];
-    EPILOGUE
-    STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-  }
+  ONE_BY_ONE for (; i < many; i++) PUT_RESULT(row0, column0 + i, from[i])
 }
 
 #define ARGS                                                                                                \
@@ -506,15 +348,15 @@ BODY(conv2d_fold_item)(const int item, ARGS) {
   for (int i = 0; i < planes * plane; i += 16) vstore16((float16)(0), 0, sums + i);
   const __global float *of = x + plane0 * taps.x * taps.y * source.x * source.y; /* of a tap */
   for (int tap = 0; tap < taps.x * taps.y; tap++, of += source.x * source.y) {
-    /* target of the first place's contribution, and the range of places that contribute to the box */
+    /* target of the first place's contribution, and the places that contribute to the box */
     const int2 shift = (int2)(tap / taps.y, tap % taps.y) * apart - pad - at;
-    const int2 first = max((step - 1 - shift) / step, (int2)(0));
-    const int2 end = min(source, (many - shift + step - 1) / step);
+    const int2 lines = clade_inside(shift.x, step.x, many.x, source.x);
+    const int2 columns = clade_inside(shift.y, step.y, many.y, source.y);
     for (int p = 0; p < planes; p++)
-      for (int line = first.x; line < end.x && first.y < end.y; line++)
+      for (int line = lines.x; line < lines.y && columns.x < columns.y; line++)
         FN(add)
-        (of + (p * taps.x * taps.y * source.x + line) * source.y + first.y, end.y - first.y, step.y,
-         sums + p * plane + (line * step.x + shift.x) * many.y + first.y * step.y + shift.y);
+        (of + (p * taps.x * taps.y * source.x + line) * source.y + columns.x, columns.y - columns.x, step.y,
+         sums + p * plane + (line * step.x + shift.x) * many.y + columns.x * step.y + shift.y);
   }
   for (int p = 0; p < planes; p++) {
     const int batch = (plane0 + p) / channels;
@@ -523,16 +365,7 @@ BODY(conv2d_fold_item)(const int item, ARGS) {
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_fold)(ARGS) {
-  FN(conv2d_fold_item)((int)get_global_id(0), PASS(x), PASS(y), dims, window, part, y_s EPILOGUE_PASS);
-}
-#undef MARGIN
-#undef ARGS
-#endif
-
-#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_fold)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fold, PASS(x), PASS(y), dims, window, part, y_s EPILOGUE_PASS)
 #endif
 
 #ifdef WANT_conv2d_gather_ref
@@ -568,12 +401,3 @@ KERNEL(conv2d_gather_ref)
   STORE(OUT, y, (batch * dims.s1 * dims.s2 + row) * pixels + column, r);
 }
 #endif
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
-#undef OUT_ARGS
-#undef OUT_PASS
-#undef ALIGNED
-#undef PANEL
-#undef TILE
-#undef TILES
-#undef GET

@@ -8,8 +8,8 @@
 #ifdef WANT_conv2d_bytes_image
 /* sizes: lines of all phases, channels, pairs of them, height and width of the image, width of a phase. steps: strides
  * down and across; lines above, columns to the left; height of a phase. */
-BODY(conv2d_bytes_image_line)
-(const long item, ARG(const STORAGE(T), x), ARG(int, to), const index8_t sizes, const index8_t steps) {
+#define ARGS ARG(const STORAGE(T), x), ARG(int, to), const index8_t sizes, const index8_t steps
+BODY(conv2d_bytes_image_item)(const long item, ARGS) {
   if (item >= sizes.s0) return;
   USE(const STORAGE(T), x);
   USE(int, to);
@@ -27,16 +27,14 @@ BODY(conv2d_bytes_image_line)
   }
 }
 
-KERNEL(conv2d_bytes_image)
-(ARG(const STORAGE(T), x), ARG(int, to), const index8_t sizes, const index8_t steps) {
-  FN(conv2d_bytes_image_line)((long)get_global_id(0), PASS(x), PASS(to), sizes, steps);
-}
+ITEM_KERNEL(conv2d_bytes_image, PASS(x), PASS(to), sizes, steps)
 #endif
 
 #ifdef WANT_conv2d_bytes_weights
 /* sizes: blocks of all groups by pairs, blocks of rows, pairs of channels, taps, rows of a block, rows, channels.
  * Order: block, pair, tap, row of the block; missing rows and channels are 0. */
-BODY(conv2d_bytes_weights_of)(const long item, ARG(const char, w), ARG(int, to), const index8_t sizes) {
+#define ARGS ARG(const char, w), ARG(int, to), const index8_t sizes
+BODY(conv2d_bytes_weights_item)(const long item, ARGS) {
   if (item >= sizes.s0) return;
   USE(const char, w);
   USE(int, to);
@@ -53,9 +51,7 @@ BODY(conv2d_bytes_weights_of)(const long item, ARG(const char, w), ARG(int, to),
   }
 }
 
-KERNEL(conv2d_bytes_weights)(ARG(const char, w), ARG(int, to), const index8_t sizes) {
-  FN(conv2d_bytes_weights_of)((long)get_global_id(0), PASS(w), PASS(to), sizes);
-}
+ITEM_KERNEL(conv2d_bytes_weights, PASS(w), PASS(to), sizes)
 #endif
 
 #ifdef WANT_conv2d_bytes
@@ -88,20 +84,17 @@ BODY(conv2d_bytes_tile)
   x += (batch * sizes.s1 + group) * sizes.s4 * image + part * 16;
   w += block * sizes.s4 * taps * ROWS;
   int8 sum[ROWS][2];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) sum[r][0] = sum[r][1] = 0;
+  UNROLLED(r, ROWS) sum[r][0] = sum[r][1] = 0;
   for (index_t c = 0; c < sizes.s4; c++, x += image)
     for (index_t t = 0; t < taps; t++, w += ROWS) {
       const int8 left = vload8(0, x + tap[t]), right = vload8(0, x + tap[t] + 8);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) {
+      UNROLLED(r, ROWS) {
         sum[r][0] += PRODUCTS(left, w[r]);
         sum[r][1] += PRODUCTS(right, w[r]);
       }
     }
   int tile[ROWS * 16];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
+  UNROLLED(r, ROWS) {
     vstore8(sum[r][0], 0, tile + 16 * r);
     vstore8(sum[r][1], 0, tile + 16 * r + 8);
   }
@@ -125,8 +118,4 @@ KERNEL(conv2d_bytes)(ARG(const int, x), ARG(const int, w), ARG(STORAGE(OUT), y),
   FN(conv2d_bytes_tile)
   (get_global_id(0), get_global_id(1), get_global_id(2), PASS(x), PASS(w), PASS(y), sizes, window EPILOGUE_PASS);
 }
-#undef EPILOGUE_AT
-#undef MOST_TAPS
-#undef PRODUCTS
 #endif
-#undef WORD

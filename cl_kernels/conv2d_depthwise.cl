@@ -1,25 +1,22 @@
 /* Depthwise convolution and its gradients on CPUs. Vectors of WIDTH floats hold channels, in blocks of 16. Blocked
  * images are read in place; for dense ones a work-item first transposes the pixels that it needs into blocks. */
-#define ALIGNED __attribute__((aligned(64)))
 #define LANES   16
 #if INTEGER /* bytes, whose sums are exact in float */
 #define FLOATS(n, v) CLADE_PASTE(convert_float, n)(v)
-#define GET_RESULT(v) convert_int16(v)
 #else
 #define FLOATS(n, v) v
-#define GET_RESULT(v) v
 #endif
 #define GET(p)  FLOATS(WIDTH, LOADN(WIDTH, T, p, 0))
 #define GETW(p) FLOATS(WIDTH, LOADN(WIDTH, TB, p, 0))
 /* Places and channels that are transposed at a time. */
 #if WIDTH == 16
-#define SIDE    16
-#define SOME(p) GET(p)
-#define TURN    clade_turn_sixteen
+#define TURNED_AT_ONCE 16
+#define SOME(p)        GET(p)
+#define TURN           clade_turn_sixteen
 #else
-#define SIDE    8
-#define SOME(p) FLOATS(8, LOADN(8, T, p, 0))
-#define TURN    clade_turn
+#define TURNED_AT_ONCE 8
+#define SOME(p)        FLOATS(8, LOADN(8, T, p, 0))
+#define TURN           clade_turn
 #endif
 #if X_BLOCKED
 #define SOURCE_TYPE const __global STORAGE(T)
@@ -32,52 +29,27 @@
 #if !X_BLOCKED
 /* Transposes n places from planes to blocks; the last channel is repeated. */
 APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channels, int n, float *to) {
-  for (int i = 0; n >= SIDE && i < n; i += SIDE) { /* the last ones end with the line */
-    const int at = min(i, n - SIDE);
+  for (int i = 0; n >= TURNED_AT_ONCE && i < n; i += TURNED_AT_ONCE) { /* the last ones end with the line */
+    const int at = min(i, n - TURNED_AT_ONCE);
 #pragma unroll
-    for (int c = 0; c < LANES; c += SIDE) {
-      CLADE_PASTE(float, SIDE) some[SIDE];
-#pragma unroll
-      for (int l = 0; l < SIDE; l++) some[l] = SOME(x + min(c + l, channels - 1) * plane + at);
+    for (int c = 0; c < LANES; c += TURNED_AT_ONCE) {
+      CLADE_PASTE(float, TURNED_AT_ONCE) some[TURNED_AT_ONCE];
+      UNROLLED(l, TURNED_AT_ONCE) some[l] = SOME(x + min(c + l, channels - 1) * plane + at);
       TURN(some);
-#pragma unroll
-      for (int l = 0; l < SIDE; l++) CLADE_PASTE(vstore, SIDE)(some[l], 0, to + (at + l) * LANES + c);
+      UNROLLED(l, TURNED_AT_ONCE) CLADE_PASTE(vstore, TURNED_AT_ONCE)(some[l], 0, to + (at + l) * LANES + c);
     }
   }
-  for (int c = 0; n < SIDE && c < LANES; c++)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (int i = 0; i < n; i++) to[i * LANES + c] = LOAD(T, x, min(c, channels - 1) * plane + i);
+  for (int c = 0; n < TURNED_AT_ONCE && c < LANES; c++)
+    ONE_BY_ONE for (int i = 0; i < n; i++) to[i * LANES + c] = LOAD(T, x, min(c, channels - 1) * plane + i);
 }
 #endif
 
 #ifdef WANT_conv2d_depthwise
-/* Convolution and its gradient with respect to the input; dims and map as in conv2d.cl. If div is above 1, lines and
- * columns of the result fall into phases, p = phase + div * place: all places of a phase use the same taps, and
- * neighboring places read neighboring pixels. The phases of a line are assembled in private memory, and the line is
- * stored as a whole.
- *
- * Weights are in blocks of 16 channels. taps: height and width of the kernel. part: blocks of images, lines and columns
- * of a work-item. */
-/* Taps of a phase along one axis: their number, the first one, and the distance to the next; the source position of the
- * first place's first tap, and the step from tap to tap, which is not negative. */
-typedef struct {
-  int count, first, step, shift, move;
-} FN(phase);
-static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
-  FN(phase) p = {0, 0, 1, 0, 0};
-  while (p.first < taps && (origin + p.first * delta) % div) p.first++;
-  if (p.first == taps) return p;
-  while (p.step * delta % div) p.step++;
-  p.count = (taps - 1 - p.first) / p.step + 1;
-  p.shift = (origin + p.first * delta) / div;
-  p.move = p.step * delta / div;
-  if (p.move >= 0) return p;
-  p.first += (p.count - 1) * p.step;
-  p.shift += (p.count - 1) * p.move;
-  p.step = -p.step;
-  p.move = -p.move;
-  return p;
-}
+/* Convolution and its gradient with respect to the input; dims and map as in conv2d.cl. The phases of a line are
+ * assembled in private memory, and the line is stored as a whole. Weights are in blocks of 16 channels. taps: height and
+ * width of the kernel. part: blocks of images, lines and columns of a work-item. */
+#include "conv2d_phase.cl"
+#include "conv2d_result.cl"
 
 /* Computes `many` places of a phase, `apart` floats apart in `line`: sums over count.x lines of the source (`size`
  * pixels each) and count.y taps in each. The first tap of the first place is at `column`, and moves by `by` per place.
@@ -89,136 +61,48 @@ static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
 #define SLIDE_ARGS                                                                                                  \
   SOURCE_TYPE *x, int2 move, const __global STORAGE(TB) * w, int2 w_move, int2 count, int column, int by, int size, \
       int many, float *line, int apart
-#define SLIDE(NAME, STEP, TAPS, UNIT, ENDS)                                                                           \
-  APART static void NAME(SLIDE_ARGS) {                                                                                \
-    for (int i = 0; i < many; i += RUN) { /* the last run ends with the line, or behind it */                         \
-      const int place = max(min(i, many - RUN), 0);                                                                   \
-      for (int k = 0; k < LANES; k += WIDTH) {                                                                        \
-        float *to = line + (place * apart + k);                                                                       \
-        VECTOR sum[RUN];                                                                                              \
-        _Pragma("unroll") for (int p = 0; p < RUN; p++) sum[p] = (VECTOR)(0);                                         \
-        for (int tap = 0; tap < count.y; tap += TAPS) {                                                               \
-          const int inputs = (RUN - 1) * STEP + TAPS, at = column + place * by + tap * move.y;                        \
-          SOURCE_TYPE *from = x + (at * LANES + k);                                                                   \
-          const __global STORAGE(TB) *own = w + (tap * w_move.y + k);                                                  \
-          for (int r = 0; r < count.x; r++, from += move.x, own += w_move.x) {                                        \
-            VECTOR weight[TAPS];                                                                                      \
-            _Pragma("unroll") for (int t = 0; t < TAPS; t++) weight[t] = GETW(own + t * w_move.y);                     \
-            _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                      \
-              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue;                  \
-              const VECTOR one = READ(from + j * UNIT * LANES);                                                       \
-              _Pragma("unroll") for (int t = 0; t < TAPS;                                                             \
-                                     t++) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)                  \
-                  sum[(j - t) / STEP] = fma(one, weight[t], sum[(j - t) / STEP]);                                     \
-            }                                                                                                         \
-          }                                                                                                           \
-        }                                                                                                             \
-        _Pragma("unroll") for (int p = 0; p < RUN; p++) VSTORE(sum[p], 0, to + p * apart);                            \
-      }                                                                                                               \
-    }                                                                                                                 \
+#define SLIDE(NAME, STEP, TAPS, UNIT, ENDS)                                                          \
+  APART static void NAME(SLIDE_ARGS) {                                                               \
+    for (int i = 0; i < many; i += RUN) { /* the last run ends with the line, or behind it */        \
+      const int place = max(min(i, many - RUN), 0);                                                  \
+      for (int k = 0; k < LANES; k += WIDTH) {                                                       \
+        float *to = line + (place * apart + k);                                                      \
+        VECTOR sum[RUN];                                                                             \
+        UNROLLED(p, RUN) sum[p] = (VECTOR)(0);                                                       \
+        for (int tap = 0; tap < count.y; tap += TAPS) {                                              \
+          const int inputs = (RUN - 1) * STEP + TAPS, at = column + place * by + tap * move.y;       \
+          SOURCE_TYPE *from = x + (at * LANES + k);                                                  \
+          const __global STORAGE(TB) *own = w + (tap * w_move.y + k);                                \
+          for (int r = 0; r < count.x; r++, from += move.x, own += w_move.x) {                       \
+            VECTOR weight[TAPS];                                                                     \
+            UNROLLED(t, TAPS) weight[t] = GETW(own + t * w_move.y);                                  \
+            UNROLLED(j, inputs) {                                                                    \
+              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue; \
+              const VECTOR one = READ(from + j * UNIT * LANES);                                      \
+              UNROLLED(t, TAPS) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)           \
+                  sum[(j - t) / STEP] = fma(one, weight[t], sum[(j - t) / STEP]);                    \
+            }                                                                                        \
+          }                                                                                          \
+        }                                                                                            \
+        UNROLLED(p, RUN) VSTORE(sum[p], 0, to + p * apart);                                          \
+      }                                                                                              \
+    }                                                                                                \
   }
+#define EACH_SLIDE(X) X(1, 3, 2) X(1, 2, 2) X(1, 1, 2) X(1, 5, 2) X(1, 7, 3) X(2, 3, 2) X(2, 5, 2)
+#define SLIDE_OF(STEP, TAPS, ENDS) SLIDE(FN(slide_##STEP##_##TAPS), STEP, TAPS, 1, ENDS)
 SLIDE(FN(slide), 1, 1, by, RUN)
-SLIDE(FN(slide_1), 1, 1, 1, 2)
-SLIDE(FN(slide_2), 1, 2, 1, 2)
-SLIDE(FN(slide_3), 1, 3, 1, 2)
-SLIDE(FN(slide_5), 1, 5, 1, 2)
-SLIDE(FN(slide_7), 1, 7, 1, 3)
-SLIDE(FN(slide_3_by_2), 2, 3, 1, 2)
-SLIDE(FN(slide_5_by_2), 2, 5, 1, 2)
+EACH_SLIDE(SLIDE_OF)
 
 /* Chooses the fastest variant. Except for the first, variants need all pixels but up to two at each end (three for
  * seven taps). */
 static void FN(slide_any)(SLIDE_ARGS) {
-#define PASS_ON x, move, w, w_move, count, column, by, size, many, line, apart
-  const int last = column + (max(many, RUN) - 1) * by + (count.y - 1) * move.y;
-  const int ends = count.y == 7 ? 3 : 2;
-  const bool inner = column >= -ends && last < size + ends && count.x > 0 && (move.y == 1 || count.y == 1);
-  if (inner && by == 1 && count.y == 3)
-    FN(slide_3)(PASS_ON);
-  else if (inner && by == 1 && count.y == 2)
-    FN(slide_2)(PASS_ON);
-  else if (inner && by == 1 && count.y == 1)
-    FN(slide_1)(PASS_ON);
-  else if (inner && by == 1 && count.y == 5)
-    FN(slide_5)(PASS_ON);
-  else if (inner && by == 1 && count.y == 7)
-    FN(slide_7)(PASS_ON);
-  else if (inner && by == 2 && count.y == 3)
-    FN(slide_3_by_2)(PASS_ON);
-  else if (inner && by == 2 && count.y == 5)
-    FN(slide_5_by_2)(PASS_ON);
-  else
-    FN(slide)(PASS_ON);
-#undef PASS_ON
-}
-
-/* ---- the result ---- The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the
- * epilogue's operands. */
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s))                         \
-                                 : (CLADE_PASTE(COMPUTE(T), 16))(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-
-/* Transposes sixteen places back, for some channels. */
-static inline void FN(turn_back)(const float *tile, float16 *of) {
-#if SIDE == 16
-#pragma unroll
-  for (int l = 0; l < 16; l++) of[l] = vload16(0, tile + l * LANES);
-  clade_turn_sixteen(of);
-#else
-  float8 low[8], high[8];
-#pragma unroll
-  for (int l = 0; l < 8; l++) {
-    low[l] = vload8(0, tile + l * LANES);
-    high[l] = vload8(0, tile + (l + 8) * LANES);
-  }
-  clade_turn(low);
-  clade_turn(high);
-#pragma unroll
-  for (int l = 0; l < 8; l++) of[l] = (float16)(low[l], high[l]);
-#endif
-}
-
-/* Stores the block's `rows` channels of n consecutive places. */
-APART static void FN(finish)(const float *tile, int rows, int n, __global STORAGE(OUT) * y, const index8_t y_s,
-                             const index_t batch, const index_t row0, const index_t column0 EPILOGUE_ARGS) {
-  int done = 0;
-  EPILOGUE_USE
-#if WIDE && Y_BLOCKED
-  for (; rows == LANES && done < n; done++) {
-    const index_t row = row0, column = column0 + done;
-    const CLADE_PASTE(COMPUTE(T), 16) i0 = GET_RESULT(vload16(0, tile + done * LANES));
-    EPILOGUE16
-    STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-  }
-#elif WIDE
-  for (; n >= 16 && done < n; done += 16) { /* the last sixteen end with the line */
-    const int at = min(done, n - 16);
-    for (int c = 0; c < rows; c += SIDE) {
-      float16 of[SIDE];
-      FN(turn_back)(tile + at * LANES + c, of);
-      const index_t column = column0 + at;
-#pragma unroll
-      for (int l = 0; l < SIDE; l++)
-        if (c + l < rows) {
-          const index_t row = row0 + c + l;
-          const CLADE_PASTE(COMPUTE(T), 16) i0 = GET_RESULT(of[l]);
-          EPILOGUE16
-          STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-        }
-    }
-  }
-#endif
-  for (; done < n; done++)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (int c = 0; c < rows; c++) {
-      const index_t row = row0 + c, column = column0 + done;
-      const COMPUTE(T) i0 = (COMPUTE(T))tile[done * LANES + c];
-      EPILOGUE
-      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
+#define SLIDE_PASS x, move, w, w_move, count, column, by, size, many, line, apart
+#define SLIDE_IF(STEP, TAPS, ENDS) else if (by == STEP && count.y == TAPS) FN(slide_##STEP##_##TAPS)(SLIDE_PASS);
+  const int last = column + (max(many, RUN) - 1) * by + (count.y - 1) * move.y, ends = count.y == 7 ? 3 : 2;
+  if (column < -ends || last >= size + ends || count.x == 0 || (move.y != 1 && count.y != 1))
+    FN(slide)(SLIDE_PASS);
+  EACH_SLIDE(SLIDE_IF)
+  else FN(slide)(SLIDE_PASS);
 }
 
 #define ARGS                                                                                                          \
@@ -265,8 +149,7 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
     for (int l = from.x; l < to.x; l++) {
       const FN(phase) d = down[l % div.x];
       const int at = d.shift + l / div.x * mul.x, move = max(d.move, 1);
-      const int begin = at < 0 ? min((move - 1 - at) / move, d.count) : 0;
-      const int end = at < size.x ? min((size.x - 1 - at) / move + 1, d.count) : 0;
+      const int2 lines = clade_inside(at, move, size.x, d.count); /* of taps */
 #if Y_BLOCKED
       for (int i = from.y; i < to.y; i++) SOON(out + (row0 / 16) * y_s.s4 + (l * result.y + i) * y_s.s7);
 #endif
@@ -274,9 +157,9 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
         const FN(phase) a = along[k];
         const int i0 = (from.y - k + div.y - 1) / div.y, i1 = (to.y - k + div.y - 1) / div.y;
         FN(slide_any)
-        (source + (at + begin * move - held0.x) * held.y * LANES, (int2)(move * held.y * LANES, a.move),
-         own + ((d.first + begin * d.step) * window.y + a.first) * LANES,
-         (int2)(d.step * window.y * LANES, a.step * LANES), (int2)(max(end - begin, 0), a.count),
+        (source + (at + lines.x * move - held0.x) * held.y * LANES, (int2)(move * held.y * LANES, a.move),
+         own + ((d.first + lines.x * d.step) * window.y + a.first) * LANES,
+         (int2)(d.step * window.y * LANES, a.step * LANES), (int2)(lines.y - lines.x, a.count),
          a.shift + i0 * mul.y - held0.y, mul.y, held.y, i1 - i0, line + (i0 * div.y + k - from.y) * LANES,
          div.y * LANES);
       }
@@ -284,8 +167,8 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
       if (!whole || l + 1 == to.x) {
         const int first_line = whole ? from.x : l;
         FN(finish)
-        (block, rows, (l + 1 - first_line) * (to.y - from.y), out, y_s, image, row0,
-         first_line * result.y + from.y EPILOGUE_PASS);
+        (block, 1, 0, LANES, rows, (int2)(1, (l + 1 - first_line) * (to.y - from.y)), (int2)(0, 1), Y_BLOCKED, out, y_s,
+         image, row0, first_line * result.y + from.y EPILOGUE_PASS);
       } else {
         line += result.y * LANES;
       }
@@ -293,87 +176,54 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
-  FN(conv2d_depthwise_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
-}
-#undef ARGS
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
-#undef RUN
-#undef SLIDE_ARGS
-#undef SLIDE
+GROUP(1, 1, 1)
+ITEM_KERNEL(conv2d_depthwise, PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS)
 #endif
 
 #ifdef WANT_conv2d_weights_depthwise
 /* Gradient with respect to the weights; arguments as in conv2d_weights.cl. A work-item computes a block of channels for
  * part.s0 lines of y, counted over all images, part.s1 at a time. The sums of three taps in each of three lines of the
  * window stay in registers for all of these lines. */
-#define AT_ONCE 3
-#define SUMS                                                                                                     \
-  VECTOR sum[AT_ONCE][AT_ONCE];                                                                                  \
-  _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++) sum[r][t] = \
-      VLOAD(0, sums + (r * across + t) * LANES + k);
-#define SUMS_BACK                                                                                                   \
-  _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++)           \
-      VSTORE(sum[r][t], 0, sums + (r * across + t) * LANES + k);
+#define AT_ONCE      3
+#define VECTORS      AT_ONCE
+#define SUM_AT(r, v) (sums + ((r) * across + (v)) * LANES + k)
 
 /* Adds `many` places of each of some lines of y (`by` apart), with their pixels in three lines of x (`down` apart; from
- * line to line of y, `next`); `there` is the set of these that exist. Place p uses AT_ONCE consecutive pixels beginning
+ * line to line of y, `next`); `there` is the set of these that exist. Place p uses AT_ONCE pixels, UNIT apart, beginning
  * at p * STEP; the first one is at `column`. RUN places share their loads. Except for the first and last ENDS pixels of
  * a line (of `size`), all pixels must exist. */
 #define ADD_ARGS                                                                                                  \
   SOURCE_TYPE *x, int down, int next, SOURCE_TYPE *y, int by, int lines, int many, int column, int step, int move, \
       int size, uint there, int across, float *sums
 #define ENDS 3
-#define ADD(NAME, RUN, STEP)                                                                                         \
-  APART static void NAME(ADD_ARGS) {                                                                                 \
-    for (int k = 0; k < LANES; k += WIDTH) {                                                                         \
-      SUMS                                                                                                           \
-      for (int line = 0; line < lines; line++)                                                                       \
-        for (int i = 0; i < many; i += RUN) {                                                                        \
-          const int inputs = (RUN - 1) * STEP + AT_ONCE, at = column + i * STEP;                                     \
-          SOURCE_TYPE *from = x + (line * next + at * LANES + k), *own = y + (line * by + i * LANES + k);            \
-          VECTOR one[RUN];                                                                                           \
-          _Pragma("unroll") for (int p = 0; p < RUN; p++) one[p] = READ(own + p * LANES);                            \
-          _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) {                                                      \
-            if (!(there >> r & 1)) continue;                                                                         \
-            _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                     \
-              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j) >= (uint)size) continue;                        \
-              const VECTOR input = READ(from + r * down + j * LANES);                                                \
-              _Pragma("unroll") for (int t = 0; t < AT_ONCE;                                                         \
-                                     t++) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)                 \
-                  sum[r][t] = fma(input, one[(j - t) / STEP], sum[r][t]);                                            \
-            }                                                                                                        \
-          }                                                                                                          \
-        }                                                                                                            \
-      SUMS_BACK                                                                                                      \
-    }                                                                                                                \
+#define USES(j, t, STEP, RUN) (RUN == 1 ? j == t : j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)
+#define ADD(NAME, RUN, STEP, UNIT)                                                                              \
+  APART static void NAME(ADD_ARGS) {                                                                      \
+    for (int k = 0; k < LANES; k += WIDTH) {                                                              \
+      VECTOR sum[AT_ONCE][AT_ONCE];                                                                       \
+      EACH_SUM(AT_ONCE) sum[r][v] = VLOAD(0, SUM_AT(r, v));                                               \
+      for (int line = 0; line < lines; line++)                                                            \
+        for (int i = 0; i < many; i += RUN) {                                                             \
+          const int inputs = (RUN - 1) * STEP + AT_ONCE, at = column + i * STEP;                          \
+          SOURCE_TYPE *from = x + (line * next + at * LANES + k), *own = y + (line * by + i * LANES + k); \
+          VECTOR one[RUN];                                                                                \
+          UNROLLED(p, RUN) one[p] = READ(own + p * LANES);                                                \
+          UNROLLED(r, AT_ONCE) {                                                                          \
+            if (!(there >> r & 1)) continue;                                                              \
+            UNROLLED(j, inputs) {                                                                         \
+              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue;      \
+              const VECTOR input = READ(from + r * down + j * UNIT * LANES);                              \
+              UNROLLED(t, AT_ONCE) if (USES(j, t, STEP, RUN))                                             \
+                  sum[r][t] = fma(input, one[RUN == 1 ? 0 : (j - t) / STEP], sum[r][t]);                  \
+            }                                                                                             \
+          }                                                                                               \
+        }                                                                                                 \
+      EACH_SUM(AT_ONCE) VSTORE(sum[r][v], 0, SUM_AT(r, v));                                               \
+    }                                                                                                     \
   }
-ADD(FN(add), 7, 1)
-ADD(FN(add_by_2), 7, 2)
-
-/* Any places, one by one, with pixels `move` apart. */
-APART static void FN(add_places)(ADD_ARGS) {
-  for (int k = 0; k < LANES; k += WIDTH) {
-    SUMS
-    for (int line = 0; line < lines; line++)
-      for (int i = 0; i < many; i++) {
-        const VECTOR one = READ(y + (line * by + i * LANES + k));
-#pragma unroll
-        for (int t = 0; t < AT_ONCE; t++) {
-          const int at = column + i * step + t * move;
-          if ((uint)at >= (uint)size) continue;
-#pragma unroll
-          for (int r = 0; r < AT_ONCE; r++)
-            if (there >> r & 1) sum[r][t] = fma(READ(x + (line * next + r * down + at * LANES + k)), one, sum[r][t]);
-        }
-      }
-    SUMS_BACK
-  }
-}
-
+ADD(FN(add), 7, 1, 1)
+ADD(FN(add_by_2), 7, 2, 1)
+ADD(FN(add_places), 1, step, move)
 static void FN(add_any)(ADD_ARGS) {
   const bool near = move == 1 && step <= 2 && column >= -ENDS;
   const int runs = near ? clamp((size - AT_ONCE + ENDS - column) / step + 1, 0, many) / 7 * 7 : 0;
@@ -382,7 +232,6 @@ static void FN(add_any)(ADD_ARGS) {
   if (runs && step == 1) FN(add)(PASS_ON(0, runs));
   if (runs && step == 2) FN(add_by_2)(PASS_ON(0, runs));
   if (runs < many) FN(add_places)(PASS_ON(runs, many - runs));
-#undef PASS_ON
 }
 
 /* Stores a block's sums as weights, one channel after another. */
@@ -390,16 +239,9 @@ APART static void FN(put_sums)(const float *sums, int across, int2 window, int c
   const int taps = window.x * window.y;
   int tap = 0;
   for (; tap + 8 <= taps; tap += 8)
-    for (int c = 0; c < channels; c += 8) {
-      float8 eight[8];
-#pragma unroll
-      for (int l = 0; l < 8; l++)
-        eight[l] = vload8(0, sums + ((tap + l) / window.y * across + (tap + l) % window.y) * LANES + c);
-      clade_turn(eight);
-#pragma unroll
-      for (int l = 0; l < 8; l++)
-        if (c + l < channels) vstore8(eight[l], 0, out + (c + l) * taps + tap);
-    }
+    for (int c = 0; c < channels; c += 8)
+      TURN_EIGHT(vload8(0, sums + ((tap + l) / window.y * across + (tap + l) % window.y) * LANES + c),
+                 if (c + l < channels) vstore8(eight[l], 0, out + (c + l) * taps + tap))
   for (; tap < taps; tap++)
     for (int c = 0; c < channels; c++)
       out[c * taps + tap] = sums[(tap / window.y * across + tap % window.y) * LANES + c];
@@ -454,25 +296,6 @@ BODY(conv2d_weights_depthwise_item)(const int item, ARGS) {
   FN(put_sums)(sums, across, window, rows, out + (own * channels + row0) * window.x * window.y);
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
-  FN(conv2d_weights_depthwise_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
-}
-#undef ARGS
-#undef SUMS
-#undef SUMS_BACK
-#undef ADD_ARGS
-#undef ADD
-#undef AT_ONCE
-#undef ENDS
+GROUP(1, 1, 1)
+ITEM_KERNEL(conv2d_weights_depthwise, PASS(x), PASS(y), PASS(out), dims, taps, map, part)
 #endif
-#undef ALIGNED
-#undef LANES
-#undef FLOATS
-#undef GET_RESULT
-#undef GET
-#undef GETW
-#undef SOURCE_TYPE
-#undef READ
-#undef SIDE
-#undef SOME
-#undef TURN

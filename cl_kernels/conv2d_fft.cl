@@ -4,13 +4,15 @@
  *
  * The spectrum of a real tile is stored as its columns 0 to SIDE / 2, with SIDE frequencies each; frequency i of column
  * f has number f * SIDE + i. A value is a vector of real parts followed by one of imaginary parts. */
-#define ALIGNED __attribute__((aligned(64)))
 #define HALF    (SIDE / 2 + 1)
 #define FIRST   (SIDE / 8)
 #define VALUE  (2 * WIDTH)
 /* Size of a spectrum's column in private memory: an odd number of cache lines, to avoid set conflicts between the
  * frequencies of a row. */
 #define COLUMN (SIDE * VALUE + 16)
+/* A loop over the parts of all frequencies of a spectrum, each at PART_AT. */
+#define EACH_PART for (int f = 0; f < HALF; f++) for (int i = 0; i < SIDE; i++) for (int k = 0; k < 2; k++)
+#define PART_AT   (spectrum + f * COLUMN + i * VALUE + k * WIDTH)
 
 /* ---- transforms along a line ---- */
 /* cos(2 pi k / 64) for a quarter turn. */
@@ -52,8 +54,7 @@ static inline void FN(eight)(VECTOR *re, VECTOR *im) {
   const VECTOR odd_re[4] = {re[1], 0.707106781f * (re[3] + im[3]), im[5], 0.707106781f * (im[7] - re[7])};
   const VECTOR odd_im[4] = {im[1], 0.707106781f * (im[3] - re[3]), -re[5], -0.707106781f * (im[7] + re[7])};
   const VECTOR even_re[4] = {re[0], re[2], re[4], re[6]}, even_im[4] = {im[0], im[2], im[4], im[6]};
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
+  UNROLLED(k, 4) {
     re[k] = even_re[k] + odd_re[k];
     im[k] = even_im[k] + odd_im[k];
     re[k + 4] = even_re[k] - odd_re[k];
@@ -78,14 +79,12 @@ APART static void FN(transform)(const float *re, const float *im, const int step
   float some[SIDE * VALUE] ALIGNED;
   for (int j = 0; j < 8; j++) {
     VECTOR r[FIRST], i[FIRST];
-#pragma unroll
-    for (int q = 0; q < FIRST; q++) {
+    UNROLLED(q, FIRST) {
       r[q] = VLOAD(0, re + (j + 8 * q) * step);
       i[q] = VLOAD(0, im + (j + 8 * q) * step);
     }
     TRANSFORM_FIRST(r, i)
-#pragma unroll
-    for (int k = 0; k < FIRST; k++) {
+    UNROLLED(k, FIRST) {
       const VECTOR c = (VECTOR)(FN(cosine)(j * k * (64 / SIDE))), s = (VECTOR)(FN(cosine)(j * k * (64 / SIDE) - 16));
       VSTORE(k ? fma(r[k], c, i[k] * s) : r[k], 0, some + (k * 8 + j) * VALUE);
       VSTORE(k ? fma(i[k], c, -r[k] * s) : i[k], 0, some + (k * 8 + j) * VALUE + WIDTH);
@@ -93,14 +92,12 @@ APART static void FN(transform)(const float *re, const float *im, const int step
   }
   for (int k = 0; k < FIRST; k++) {
     VECTOR r[8], i[8];
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
+    UNROLLED(j, 8) {
       r[j] = VLOAD(0, some + (k * 8 + j) * VALUE);
       i[j] = VLOAD(0, some + (k * 8 + j) * VALUE + WIDTH);
     }
     FN(eight)(r, i);
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
+    UNROLLED(j, 8) {
       VSTORE(r[j], 0, to_re + (k + FIRST * j) * VALUE);
       VSTORE(i[j], 0, to_im + (k + FIRST * j) * VALUE);
     }
@@ -116,8 +113,7 @@ APART static void FN(forward)(const float *places, const int low, const int high
     float *to = spectrum + i * VALUE;
     if (i + 1 < low || i >= high) {
       for (int f = 0; f < HALF; f++)
-#pragma unroll
-        for (int v = 0; v < 4; v++) VSTORE((VECTOR)(0), 0, to + f * COLUMN + v * WIDTH);
+        UNROLLED(v, 4) VSTORE((VECTOR)(0), 0, to + f * COLUMN + v * WIDTH);
       continue;
     }
     const float *row = places + i * SIDE * WIDTH;
@@ -205,19 +201,12 @@ BODY(conv2d_fft_weights_item)(const long item, ARGS) {
         }
     FN(forward)(places, 0, high, spectrum);
     __global float *to = y + ((long)row / 16 * HALF * SIDE * inner + c) * 32 + v;
-    for (int f = 0; f < HALF; f++)
-      for (int i = 0; i < SIDE; i++)
-        for (int part = 0; part < 2; part++) {
-          const VECTOR one = VLOAD(0, spectrum + f * COLUMN + i * VALUE + part * WIDTH) * (0.25f / (SIDE * SIDE));
-          VSTORE(one, 0, to + (long)(f * SIDE + i) * inner * 32 + part * 16);
-        }
+    EACH_PART
+      VSTORE(VLOAD(0, PART_AT) * (0.25f / (SIDE * SIDE)), 0, to + (long)(f * SIDE + i) * inner * 32 + k * 16);
   }
 }
 
-KERNEL(conv2d_fft_weights)(ARGS) {
-  FN(conv2d_fft_weights_item)((long)get_global_id(0), PASS(x), PASS(y), rows, inner, high, wide, by_row, by_inner);
-}
-#undef ARGS
+ITEM_KERNEL(conv2d_fft_weights, PASS(x), PASS(y), rows, inner, high, wide, by_row, by_inner)
 #endif
 
 /* dims: images, channels, inner channels, height and width of the source and of the result. part: results of a tile
@@ -245,18 +234,11 @@ BODY(conv2d_fft_places_item)(const int item, ARGS) {
   y += item * 32;
   for (int v = 0; v < 16; v += WIDTH) {
     FN(tile_in)(x + v, to + (int2)(part.s2, part.s3), size, places, spectrum);
-    for (int f = 0; f < HALF; f++)
-      for (int i = 0; i < SIDE; i++)
-        for (int k = 0; k < 2; k++)
-          VSTORE(VLOAD(0, spectrum + f * COLUMN + i * VALUE + k * WIDTH), 0,
-                 y + (long)(f * SIDE + i) * apart + k * 16 + v);
+    EACH_PART VSTORE(VLOAD(0, PART_AT), 0, y + (long)(f * SIDE + i) * apart + k * 16 + v);
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_fft_places)(ARGS) {
-  FN(conv2d_fft_places_item)((int)get_global_id(0), PASS(x), PASS(y), dims, part);
-}
-#undef ARGS
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_places, PASS(x), PASS(y), dims, part)
 #endif
 
 #ifdef WANT_conv2d_fft_products
@@ -266,18 +248,14 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
                                const int n, const float sign, __global float *y, const int y_pitch) {
   VECTOR re[PLACES], im[PLACES];
   const __global float *from[PLACES];
-#pragma unroll
-  for (int p = 0; p < PLACES; p++) {
-    from[p] = x + min(p, last) * pitch;
-    re[p] = im[p] = (VECTOR)(0);
-  }
+  UNROLLED(p, PLACES) from[p] = x + min(p, last) * pitch;
+  UNROLLED(p, PLACES) re[p] = im[p] = (VECTOR)(0);
   for (int c = 0; c < n; c += 16)
     for (int k = c * 2; k < c * 2 + min(16, n - c); k++, w += 32) {
       LATER(w + 2048);
       LATER(w + 2064);
       const VECTOR w_re = VLOAD(0, w), w_im = VLOAD(0, w + 16) * sign;
-#pragma unroll
-      for (int p = 0; p < PLACES; p++) {
+      UNROLLED(p, PLACES) {
         const VECTOR x_re = (VECTOR)(from[p][k]), x_im = (VECTOR)(from[p][k + 16]);
         re[p] = fma(x_re, w_re, re[p]);
         im[p] = fma(x_re, w_im, im[p]);
@@ -285,8 +263,7 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
         im[p] = fma(x_im, w_re, im[p]);
       }
     }
-#pragma unroll
-  for (int p = 0; p < PLACES; p++)
+  UNROLLED(p, PLACES)
     if (p <= last) {
       VSTORE(re[p], 0, y + p * y_pitch);
       VSTORE(im[p], 0, y + p * y_pitch + 16);
@@ -310,48 +287,16 @@ BODY(conv2d_fft_products_item)(const int item, ARGS) {
    y + (long)f * (tiles * y_pitch + 16) + t * y_pitch + p * 32 + v, y_pitch);
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_fft_products)(ARGS) {
-  FN(conv2d_fft_products_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part);
-}
-#undef ARGS
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_products, PASS(x), PASS(w), PASS(y), dims, part)
 #endif
 
 #if defined WANT_conv2d_fft_results || defined WANT_conv2d_fft_depthwise
-/* ---- the result ---- The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the
- * epilogue's operands. */
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-/* Stores the results of a tile for a block of `rows` channels. */
-APART static void FN(finish)(const float *tile, int rows, int2 many, int width, __global STORAGE(OUT) * y,
-                             const index8_t y_s, const index_t batch, const index_t row0,
-                             const index_t column0 EPILOGUE_ARGS) {
-  EPILOGUE_USE
-  for (int i = 0; i < many.x * many.y; i++) {
-    const index_t column = column0 + i / many.y * width + i % many.y;
-#if WIDE
-    if (rows == 16) {
-      const index_t row = row0;
-      const float16 i0 = vload16(0, tile + i * 16);
-      EPILOGUE16
-      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-      continue;
-    }
-#endif
-    for (int c = 0; c < rows; c++) {
-      const index_t row = row0 + c;
-      const float i0 = tile[i * 16 + c];
-      EPILOGUE
-      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
-  }
-}
-#define RESULTS                                                                                                \
-  FN(finish)                                                                                                   \
-  (results, min(16, (int)dims.s1 - block * 16), many, (int)dims.s6, y + image * y_s.s5, y_s, image, block * 16,           \
-   to.x * dims.s6 + to.y EPILOGUE_PASS)
+#include "conv2d_result.cl"
+/* Stores the results of a tile for a block of channels. */
+#define FINISH                                                                                               \
+  FN(finish)                                                                                                 \
+  (results, 1, many.y * 16, 16, min(16, (int)dims.s1 - block * 16), many, (int2)(dims.s6, 1), true,          \
+   y + image * y_s.s5, y_s, image, block * 16, to.x * dims.s6 + to.y EPILOGUE_PASS);
 #endif
 
 #ifdef WANT_conv2d_fft_results
@@ -368,20 +313,13 @@ BODY(conv2d_fft_results_item)(const int item, ARGS) {
   TILE_OF(part.s4 + item / blocks)
   const int2 many = min((int2)(dims.s5, dims.s6) - to, (int2)(part.s0, part.s1));
   for (int v = 0; v < 16; v += WIDTH) {
-    for (int f = 0; f < HALF; f++)
-      for (int i = 0; i < SIDE; i++)
-        for (int k = 0; k < 2; k++)
-          VSTORE(VLOAD(0, x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v), 0,
-                 spectrum + f * COLUMN + i * VALUE + k * WIDTH);
+    EACH_PART VSTORE(VLOAD(0, x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v), 0, PART_AT);
     FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
   }
-  RESULTS;
+  FINISH
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_fft_results)(ARGS) {
-  FN(conv2d_fft_results_item)((int)get_global_id(0), PASS(x), PASS(y), dims, part, first, y_s EPILOGUE_PASS);
-}
-#undef ARGS
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_results, PASS(x), PASS(y), dims, part, first, y_s EPILOGUE_PASS)
 #endif
 
 #ifdef WANT_conv2d_fft_depthwise
@@ -413,26 +351,8 @@ BODY(conv2d_fft_depthwise_item)(const int item, ARGS) {
       }
     FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
   }
-  RESULTS;
+  FINISH
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_fft_depthwise)(ARGS) {
-  FN(conv2d_fft_depthwise_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part, first, y_s EPILOGUE_PASS);
-}
-#undef ARGS
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_depthwise, PASS(x), PASS(w), PASS(y), dims, part, first, y_s EPILOGUE_PASS)
 #endif
-#ifdef RESULTS
-#undef RESULTS
-#undef EPILOGUE_AT
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_LOAD16
-#endif
-#undef ALIGNED
-#undef HALF
-#undef FIRST
-#undef VALUE
-#undef COLUMN
-#undef BUTTERFLY
-#undef TRANSFORM_FIRST
-#undef TILE_OF

@@ -9,37 +9,18 @@
  * A work-item computes some tiles of all images by some panels. Its part of the image stays in L2; the first panel
  * prefetches it one tile ahead. While a panel is multiplied, its tiles prefetch the next one.
  *
- * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of a work-item. The element
- * of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
-#define PANEL   (VECTORS * WIDTH)
-
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-#define OUT_ARGS                                                                                              \
-  __global float *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,        \
-      const index_t column0, const index_t columns EPILOGUE_ARGS
+ * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of a work-item. */
+#define OUT   f32
+#define PANEL (VECTORS * WIDTH)
+#include "conv2d_result.cl"
 
 /* Prefetches what a tile overwrites, and what its epilogue reads. */
-APART static void FN(ask)(OUT_ARGS) {
+APART static void FN(ask)(const index_t rows, const index_t columns, OUT_ARGS) {
   EPILOGUE_USE
   for (index_t row = row0; row < row0 + rows; row += 16)
     for (index_t column = column0; column < column0 + columns; column++) {
       SOON(y + EPILOGUE_ELEMENT(y_s));
       EPILOGUE_SOON
-    }
-}
-
-APART static void FN(finish)(const float *tile, OUT_ARGS) {
-  EPILOGUE_USE
-  for (index_t k = 0; k < rows; k += 16)
-    for (index_t i = 0; i < columns; i++) {
-      const index_t row = row0 + k, column = column0 + i;
-      const float16 i0 = vload16(0, tile + i * PANEL + k);
-      EPILOGUE16
-      vstore16(r, 0, y + EPILOGUE_ELEMENT(y_s));
     }
 }
 
@@ -49,28 +30,18 @@ APART static void FN(finish)(const float *tile, OUT_ARGS) {
   APART static void FN(name)(const __global float *w, const __global float *x, const long apart, const int runs, \
                              const __global float *ahead, const int lines, const bool fresh, float *tile) {      \
     VECTOR sum[places][VECTORS];                                                                                 \
-    _Pragma("unroll") for (int p = 0; p < places; p++)                                                           \
-      _Pragma("unroll") for (int v = 0; v < VECTORS; v++) sum[p][v] = 0;                                         \
-    for (int r = 0; r < runs; r++, x += apart) {                                                                 \
+    EACH_SUM(places) sum[r][v] = 0;                                                                              \
+    for (int run = 0; run < runs; run++, x += apart) {                                                           \
       for (int i = 0; i < lines; i++, ahead += 16) LATER(ahead);                                                 \
       if (fresh)                                                                                                 \
         for (int p = 0; p < places; p++) LATER(x + (places + p) * 16);                                           \
-      _Pragma("clang loop unroll(disable)") for (long k = 0; k < 16; k++, w += PANEL) {                          \
-        VECTOR right[VECTORS];                                                                                   \
-        _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                      \
-          right[v] = VLOAD(v, w);                                                                                \
-        _Pragma("unroll") for (int p = 0; p < places; p++)                                                       \
-          _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                    \
-            sum[p][v] = fma((VECTOR)(x[p * 16 + k]), right[v], sum[p][v]);                                       \
-      }                                                                                                          \
+      _Pragma("clang loop unroll(disable)") for (long k = 0; k < 16; k++, w += PANEL)                            \
+        MULTIPLY_TILE(places, x[r * 16 + k], VLOAD(v, w))                                                        \
     }                                                                                                            \
-    _Pragma("unroll") for (int p = 0; p < places; p++)                                                           \
-      _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                        \
-        VSTORE(sum[p][v], p * VECTORS + v, tile);                                                                \
+    EACH_SUM(places) VSTORE(sum[r][v], r * VECTORS + v, tile);                                                   \
   }
 TILE(whole, PLACES)
 TILE(half, (PLACES / 2))
-#undef TILE
 
 #define ARGS                                                                                                    \
   ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(f32), y), const index8_t sizes, const index8_t plan, \
@@ -84,7 +55,7 @@ BODY(conv2d_flat_item)(const int item, ARGS) {
   USE(const STORAGE(f32), x);
   USE(const STORAGE(f32), w);
   USE(STORAGE(f32), y);
-  float tile[PLACES * PANEL] __attribute__((aligned(64)));
+  float tile[PLACES * PANEL] ALIGNED;
   for (int p = panel0; p < panel1; p++) {
     const int row0 = p * PANEL, rows = min(PANEL, all_rows - row0);
     const bool first = p == panel0;
@@ -97,25 +68,17 @@ BODY(conv2d_flat_item)(const int item, ARGS) {
       const __global float *image = x + batch * inner * plane + (column0 - behind) * 16;
       const __global float *ahead = own ? from + 2048 : next;
       __global float *to = y + batch * y_s.s5;
-      FN(ask)(to, y_s, batch, row0, rows, column0, columns EPILOGUE_PASS);
+      FN(ask)(rows, columns, to, y_s, batch, row0, column0 EPILOGUE_PASS);
       if (few)
         FN(half)(from, image, plane * 16, runs, ahead, own ? PANEL : lines, first, tile);
       else
         FN(whole)(from, image, plane * 16, runs, ahead, own ? PANEL : lines, first, tile);
       if (!own) next += lines * runs * 16;
-      FN(finish)(tile + behind * PANEL, to, y_s, batch, row0, rows, column0, columns EPILOGUE_PASS);
+      FN(finish)(tile + behind * PANEL, 1, 0, PANEL, rows, (int2)(1, columns), (int2)(0, 1), true, to, y_s, batch, row0,
+                 column0 EPILOGUE_PASS);
     }
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_flat)(ARGS) {
-  FN(conv2d_flat_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), sizes, plan, y_s EPILOGUE_PASS);
-}
-#undef ARGS
-#undef PANEL
-#undef OUT_ARGS
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_flat, PASS(x), PASS(w), PASS(y), sizes, plan, y_s EPILOGUE_PASS)
 #endif

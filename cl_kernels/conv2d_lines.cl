@@ -1,19 +1,6 @@
 /* Convolution with few output channels, and its gradient with respect to the weights. Vectors hold columns of the
  * result, or the places that are summed, so that lanes are used even if there are fewer channels than lanes. */
-#define ALIGNED __attribute__((aligned(64)))
-
-#if defined(WANT_conv2d_lines) || defined(WANT_conv2d_weights_lines)
-/* Copies a line of n places. */
-APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
-  int i = 0;
-  for (; n >= 8 && i < n; i += 8) { /* the last eight end with the line */
-    const int at = min(i, n - 8);
-    vstore8(LOADN(8, T, x, at), 0, to + at);
-  }
-#pragma clang loop vectorize(disable)
-  for (; i < n; i++) to[i] = LOAD(T, x, i);
-}
-#endif
+#include "conv2d_line.cl"
 
 #ifdef WANT_conv2d_lines
 /* Convolution and its gradient with respect to the input; dims and map as in conv2d.cl, with mul 1 and div at most 2. A
@@ -24,82 +11,31 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
  * for group, row and inner channel. part: images and lines of a work-item; line pitch of the copy; zeros before each
  * line. */
 #define COLUMNS (VECTORS * WIDTH)
-
-/* The element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7, in y and in the epilogue's operands. */
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+#include "conv2d_phase.cl"
+#include "conv2d_result.cl"
 
 /* Computes a tile: sums over `inner` channels of the source, `plane` apart, and over lines and taps of the window
  * (`many`), `move` apart. In the weights, channels are `apart` and taps `step` apart. */
 APART static void FN(multiply)(const float *w, int apart, int2 step, const float *x, int inner, int plane, int2 many,
                                int2 move, float *tile) {
   VECTOR sum[ROWS][VECTORS];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
+  EACH_SUM(ROWS) sum[r][v] = (VECTOR)(0);
   for (int c = 0; c < inner; c++, w += apart, x += plane)
     for (int l = 0; l < many.x; l++) {
       const float *own = w + l * step.x, *from = x + l * move.x;
 #pragma clang loop unroll(disable)
       for (int k = 0; k < many.y; k++, own += step.y, from += move.y) {
 #if VECTORS > ROWS /* whichever are fewer stay in registers */
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) {
+        UNROLLED(v, VECTORS) {
           const VECTOR one = VLOAD(v, from);
-#pragma unroll
-          for (int r = 0; r < ROWS; r++) sum[r][v] = fma((VECTOR)(own[r]), one, sum[r][v]);
+          UNROLLED(r, ROWS) sum[r][v] = fma((VECTOR)(own[r]), one, sum[r][v]);
         }
 #else
-        VECTOR one[VECTORS];
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, from);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-          for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(own[r]), one[v], sum[r][v]);
+        MULTIPLY_TILE(ROWS, own[r], VLOAD(v, from))
 #endif
       }
     }
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, tile);
-}
-
-/* Stores `rows` channels of `n` columns, from one tile, or alternately from two. */
-APART static void FN(finish)(const float *tile, int tiles, int rows, int n, __global STORAGE(OUT) * y,
-                             const index8_t y_s, const index_t batch, const index_t row0,
-                             const index_t column0 EPILOGUE_ARGS) {
-  EPILOGUE_USE
-  for (int k = 0; k < rows; k++, tile += COLUMNS) {
-    const index_t row = row0 + k;
-    int i = 0;
-#if WIDE
-    for (; i + 16 <= n; i += 16) {
-      const index_t column = column0 + i;
-      float16 i0;
-      if (tiles == 1)
-        i0 = vload16(0, tile + i);
-      else {
-        const float8 a = vload8(0, tile + i / 2), b = vload8(0, tile + ROWS * COLUMNS + i / 2);
-        i0 = (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7);
-      }
-      EPILOGUE16
-      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
-#endif
-#pragma clang loop vectorize(disable)
-    for (; i < n; i++) {
-      const index_t column = column0 + i;
-      const COMPUTE(T) i0 = tile[i % tiles * ROWS * COLUMNS + i / tiles];
-      EPILOGUE
-      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
-  }
+  EACH_SUM(ROWS) VSTORE(sum[r][v], r * VECTORS + v, tile);
 }
 
 /* Copies the weights of a group: per tile, inner channel and tap, ROWS rows; the last row is repeated. */
@@ -109,15 +45,8 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int rows, int 
     for (int c = 0; c < inner; c++, to += taps * ROWS)
       for (int r = 0; r < ROWS; r++) {
         const __global STORAGE(T) *from = w + min(row0 + r, rows - 1) * by_row + c * by_inner;
-#pragma clang loop vectorize(disable)
-        for (int k = 0; k < taps; k++) to[k * ROWS + r] = LOAD(T, from, k);
+        ONE_BY_ONE for (int k = 0; k < taps; k++) to[k * ROWS + r] = LOAD(T, from, k);
       }
-}
-
-/* True if tap k of a result exists in the source, along one axis; `at` is the position of tap 0. */
-static inline bool FN(there)(int at, int k, int delta, int div, int size) {
-  const int from = at + k * delta;
-  return from >= 0 && from % div == 0 && from / div < size;
 }
 
 #define ARGS                                                                                                          \
@@ -136,41 +65,47 @@ BODY(conv2d_lines_item)(const int item, ARGS) {
   const int reach = (kernel_size.x - 1) * delta.x;
   const int from = min(max(line0 + add.x + min(reach, 0), 0) / div.x, size.x);
   const int held = max(min((max(end - 1 + add.x + max(reach, 0), -div.x) + div.x) / div.x, size.x) - from, 0);
-  /* every tap, or every second one */
-  const int2 every = select((int2)(1), div, delta % div != 0), move = delta * every / div;
   const int plane = held * pitch, grid = (result.y + div.y - 1) / div.y;
+  FN(phase) down[2], along[2];
+  for (int k = 0; k < div.x; k++) down[k] = FN(phase_of)(k + add.x, delta.x, div.x, kernel_size.x);
+  for (int k = 0; k < div.y; k++) along[k] = FN(phase_of)(k + add.y, delta.y, div.y, kernel_size.y);
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
   float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, tile[2 * ROWS * COLUMNS] ALIGNED;
+  float both[2 * ROWS * COLUMNS] ALIGNED;
   FN(copy_weights)(w + group * taps.s2, rows, inner, all, taps.s3, taps.s4, weights);
   for (int i = 0; i < (inner * plane + COLUMNS + 7) / 8; i++) vstore8((float8)(0), i, source);
   for (int image = image0; image < image0 + images; image++) {
     for (int c = 0; c < inner; c++)
-      for (int l = 0; l < held; l++) FN(copy)
-    (x + ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y + (from + l) * size.y, size.y,
-     source + c * plane + l * pitch + part.s3);
+      for (int l = 0; l < held; l++)
+        FN(copy)(x + ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y + (from + l) * size.y, 1, size.y,
+                 source + c * plane + l * pitch + part.s3);
     for (int line = line0; line < end; line++) {
-      const int at = line + add.x;
-      int tap0 = 0, n_lines = 0;
-      while (tap0 < kernel_size.x && !FN(there)(at, tap0, delta.x, div.x, size.x)) tap0++;
-      for (int k = tap0; k < kernel_size.x && FN(there)(at, k, delta.x, div.x, size.x); k += every.x) n_lines++;
-      const int first = n_lines ? ((at + tap0 * delta.x) / div.x - from) * pitch + part.s3 : 0;
+      const FN(phase) d = down[line % div.x];
+      const int at = d.shift + line / div.x, move = max(d.move, 1);
+      const int2 lines = clade_inside(at, move, size.x, d.count); /* of taps */
+      const int tap0 = d.first + lines.x * d.step;
+      const int first = lines.x < lines.y ? (at + lines.x * move - from) * pitch + part.s3 : 0;
       for (int i = 0; i < grid; i += COLUMNS) { /* the last columns end with the line */
         const int column = max(min(i, grid - COLUMNS), 0);
         for (int row0 = 0; row0 < rows; row0 += ROWS) {
           for (int phase = 0; phase < div.y; phase++) {
-            int k = 0;
-            while (k < kernel_size.y && (phase + add.y + k * delta.y) % div.y) k++;
+            const FN(phase) a = along[phase];
             FN(multiply)
-            (weights + (row0 * inner * all + (tap0 * kernel_size.y + k) * ROWS), all * ROWS,
-             (int2)(every.x * kernel_size.y, every.y) * ROWS,
-             source + first + column + (phase + add.y + k * delta.y) / div.y, inner, plane,
-             (int2)(n_lines, (kernel_size.y - k + every.y - 1) / every.y), (int2)(move.x * pitch, move.y),
-             tile + phase * ROWS * COLUMNS);
+            (weights + (row0 * inner * all + (tap0 * kernel_size.y + a.first) * ROWS), all * ROWS,
+             (int2)(d.step * kernel_size.y, a.step) * ROWS, source + first + column + a.shift, inner, plane,
+             (int2)(lines.y - lines.x, a.count), (int2)(move * pitch, a.move), tile + phase * ROWS * COLUMNS);
+          }
+          for (int k = 0; div.y == 2 && k < ROWS * COLUMNS; k += 8) { /* columns alternate between two tiles */
+            float16 v;
+            v.even = vload8(0, tile + k);
+            v.odd = vload8(0, tile + ROWS * COLUMNS + k);
+            vstore16(v, 0, both + 2 * k);
           }
           FN(finish)
-          (tile, div.y, min(rows - row0, ROWS), min(result.y - column * div.y, COLUMNS * div.y), y + image * y_s.s5, y_s,
+          (div.y == 2 ? both : tile, div.y * COLUMNS, 0, 1, min(rows - row0, ROWS),
+           (int2)(1, min(result.y - column * div.y, COLUMNS * div.y)), (int2)(0, 1), false, y + image * y_s.s5, y_s,
            image, group * rows + row0, line * result.y + column * div.y EPILOGUE_PASS);
         }
       }
@@ -178,15 +113,7 @@ BODY(conv2d_lines_item)(const int item, ARGS) {
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
-  FN(conv2d_lines_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
-}
-#undef ARGS
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
-#undef COLUMNS
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_lines, PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS)
 #endif
 
 #ifdef WANT_conv2d_weights_lines
@@ -194,31 +121,24 @@ GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
  * channel of x are copied with a common pitch of part.s2, padded with zeros, so that each tap is an offset into x. A
  * tile is ROWS rows by two taps. part: lines at a time; how many times per work-item; pitch; zeros before each line of
  * x. */
+#define VECTORS 2
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part
 
-#define HERE(p) VLOAD(0, p)
 APART static void FN(add_taps)(const float *y, int apart, const float *a, const float *b, int n, float *sums) {
-  VECTOR sum[ROWS][2];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int k = 0; k < 2; k++) sum[r][k] = VLOAD(r * 2 + k, sums);
+  VECTOR sum[ROWS][VECTORS];
+  EACH_SUM(ROWS) sum[r][v] = VLOAD(r * VECTORS + v, sums);
 #pragma clang loop unroll(disable)
   for (long i = 0; i < n; i += WIDTH) {
-    const VECTOR first = HERE(a + i), second = HERE(b + i);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-      const VECTOR one = HERE(y + r * (long)apart + i);
+    const VECTOR first = VLOAD(0, a + i), second = VLOAD(0, b + i);
+    UNROLLED(r, ROWS) {
+      const VECTOR one = VLOAD(0, y + r * (long)apart + i);
       sum[r][0] = fma(first, one, sum[r][0]);
       sum[r][1] = fma(second, one, sum[r][1]);
     }
   }
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int k = 0; k < 2; k++) VSTORE(sum[r][k], r * 2 + k, sums);
+  EACH_SUM(ROWS) VSTORE(sum[r][v], r * VECTORS + v, sums);
 }
 
 BODY(conv2d_weights_lines_item)(const int item, ARGS) {
@@ -241,7 +161,7 @@ BODY(conv2d_weights_lines_item)(const int item, ARGS) {
     for (int r = 0; r < rows; r++) {
       const int from = (((image * (int)dims.s1 + group) * rows + r) * grid.x + line0) * grid.y;
       for (int l = 0; l < many; l++)
-        FN(copy)(y + from + l * grid.y, grid.y, y_lines + r * apart + l * pitch);
+        FN(copy)(y + from + l * grid.y, 1, grid.y, y_lines + r * apart + l * pitch);
       vstore16((float16)(0), 0, y_lines + r * apart + many * pitch);
     }
     for (int c = 0; c < inner; c++) {
@@ -250,7 +170,7 @@ BODY(conv2d_weights_lines_item)(const int item, ARGS) {
         const int line = line0 + map.s1 + l;
         float *to = x_lines + l * pitch + part.s3;
         if (line >= 0 && line < size.x)
-          FN(copy)(x + plane + line * size.y, size.y, to);
+          FN(copy)(x + plane + line * size.y, 1, size.y, to);
         else
           for (int i = 0; i < size.y; i++) to[i] = 0;
       }
@@ -275,10 +195,5 @@ BODY(conv2d_weights_lines_item)(const int item, ARGS) {
       }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
-  FN(conv2d_weights_lines_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
-}
-#undef ARGS
-#undef HERE
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_weights_lines, PASS(x), PASS(y), PASS(out), dims, taps, map, part)
 #endif
-#undef ALIGNED

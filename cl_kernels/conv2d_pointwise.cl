@@ -12,46 +12,12 @@
  * of the result. PAST: a plain result that exceeds the caches is stored non-temporally.
  *
  * sizes: images, rows, inner, places. plan: parts of the rows and of the places; places at a time; floats of `space`
- * per work-item. The element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 +
- * column * s7. */
+ * per work-item. */
+#include "conv2d_result.cl"
 #define COLUMNS (VECTORS * WIDTH)
 #define ROW(row) (((row) >> 4) * y_s.s4 + ((row) & 15) * y_s.s6)
 /* The bound is a parameter: a loop up to it would not be unrolled, and would keep the sums in memory. */
-#define EACH_VECTOR _Pragma("unroll") for (int v = 0; v < VECTORS; v++) if (v < vectors)
-
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-#define OUT_ARGS                                                                                               \
-  __global STORAGE(OUT) *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t column0, \
-      const index_t rows, const index_t columns EPILOGUE_ARGS
-#define OUT_PASS y, y_s, batch, row0, column0, rows, columns EPILOGUE_PASS
-
-/* Stores a partial tile, or one with an epilogue; its rows are `wide` apart. */
-APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
-  EPILOGUE_USE
-  for (index_t k = 0; k < rows; k++, tile += wide) {
-    const index_t row = row0 + k;
-    index_t i = 0;
-#if WIDE
-    for (; i + 16 <= columns; i += 16) {
-      const index_t column = column0 + i;
-      const float16 i0 = vload16(0, tile + i);
-      EPILOGUE16
-      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
-#endif
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (; i < columns; i++) {
-      const index_t column = column0 + i;
-      const float i0 = tile[i];
-      EPILOGUE
-      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
-  }
-}
+#define EACH_VECTOR UNROLLED(v, VECTORS) if (v < vectors)
 
 /* Computes a tile. `fresh`: the pixels are read in place, with channels `apart`, and stored to `copy`. Prefetches
  * vectors from `soon` of each channel, and lines of the result from `next`. The first `skip` columns belong to another
@@ -59,15 +25,13 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
 __attribute__((always_inline)) static inline void
 FN(tile)(const int vectors, const bool fresh, const __global float *w, const __global float *x, const index_t apart,
          __global float *copy, index_t depth, const __global float *soon, const index_t along,
-         const __global STORAGE(OUT) *next, const index_t skip, OUT_ARGS) {
+         const __global STORAGE(OUT) *next, const index_t skip, const index_t rows, const index_t columns, OUT_ARGS) {
   VECTOR sum[ROWS][VECTORS];
   __global STORAGE(OUT) *to = y + ROW(row0) + column0;
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-    EACH_VECTOR {
-      if ((SHALLOW || ASKED) && !PAST) SOON(next + r * y_s.s6 + v * WIDTH); /* otherwise there is time after the tile */
-      sum[r][v] = 0;
-    }
+  UNROLLED(r, ROWS) EACH_VECTOR {
+    if ((SHALLOW || ASKED) && !PAST) SOON(next + r * y_s.s6 + v * WIDTH); /* otherwise there is time after the tile */
+    sum[r][v] = 0;
+  }
 #pragma unroll 4
   for (; depth; depth--, w += ROWS, copy += vectors * WIDTH) {
     VECTOR right[VECTORS];
@@ -84,8 +48,7 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
     if (!fresh && !ASKED) LATER(soon);
     x += apart;
     soon += along;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    UNROLLED(r, ROWS) {
       const VECTOR left = w[r];
       EACH_VECTOR sum[r][v] = fma(left, right[v], sum[r][v]);
     }
@@ -94,31 +57,25 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
   if (rows == ROWS && columns == vectors * WIDTH) {
 #if PAST && defined CLADE_STREAMS
     if (((size_t)to & (sizeof(VECTOR) - 1)) == 0) {
-#pragma unroll
-      for (int r = 0; r < ROWS; r++)
-        EACH_VECTOR __builtin_nontemporal_store(sum[r][v], (__global VECTOR *)(to + r * y_s.s6) + v);
+      UNROLLED(r, ROWS) EACH_VECTOR __builtin_nontemporal_store(sum[r][v], (__global VECTOR *)(to + r * y_s.s6) + v);
       return;
     }
 #endif
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-      EACH_VECTOR VSTORE(sum[r][v], v, to + r * y_s.s6);
+    UNROLLED(r, ROWS) EACH_VECTOR VSTORE(sum[r][v], v, to + r * y_s.s6);
     return;
   }
 #endif
-  float tile[ROWS * COLUMNS] __attribute__((aligned(64)));
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-    EACH_VECTOR *(VECTOR *)(tile + (r * vectors + v) * WIDTH) = sum[r][v];
-  FN(finish)(tile + skip, vectors * WIDTH, OUT_PASS);
+  float tile[ROWS * COLUMNS] ALIGNED;
+  UNROLLED(r, ROWS) EACH_VECTOR *(VECTOR *)(tile + (r * vectors + v) * WIDTH) = sum[r][v];
+  FN(finish)
+  (tile + skip, vectors * WIDTH, 0, 1, (int)rows, (int2)(1, (int)columns), (int2)(0, 1), false, OUT_PASS);
 }
 
 /* Copies an image with fewer places than a vector, padded with zeros. */
 APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t columns, index_t inner,
                                 __global float *to) {
   for (; inner; inner--, x += apart, to += WIDTH)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (index_t i = 0; i < WIDTH; i++) to[i] = i < columns ? x[i] : 0;
+    ONE_BY_ONE for (index_t i = 0; i < WIDTH; i++) to[i] = i < columns ? x[i] : 0;
 }
 
 #if ASKED
@@ -151,8 +108,7 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
   y += batch * y_s.s5;
   space += item * plan.s3;
   for (index_t k = 0; ASKED && k < inner; k++) /* prefetches the first tile */
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) SOON(x + begin + k * places + v * WIDTH);
+    UNROLLED(v, VECTORS) SOON(x + begin + k * places + v * WIDTH);
   for (index_t from = begin; from < end; from += plan.s2) {
     const index_t to = min(from + plan.s2, end);
     for (index_t p = panel0; p < panel1; p++) {
@@ -169,10 +125,10 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
       const index_t soon = !ASKED ? ROW(row0) : p + 1 < panel1 ? ROW(row0 + ROWS) : ROW(panel0 * ROWS) + plan.s2;
       __global float *copy = space;
       index_t c = from;
-#define TILE(vectors, fresh, skip, columns)                                                                      \
-  FN(tile)(vectors, fresh, panel, x + c - (skip), places, copy, inner,                                           \
-           weights ? panel + ROWS * inner : x + c + ahead + WIDTH - 1, along, y + soon + c, skip, y, y_s, batch, \
-           row0, c, rows, columns EPILOGUE_PASS)
+#define TILE(vectors, fresh, skip, columns)                                                                        \
+  FN(tile)(vectors, fresh, panel, x + c - (skip), places, copy, inner,                                             \
+           weights ? panel + ROWS * inner : x + c + ahead + WIDTH - 1, along, y + soon + c, skip, rows, columns, y, \
+           y_s, batch, row0, c EPILOGUE_PASS)
       for (; c + COLUMNS <= to; c += COLUMNS, copy += ASKED ? 0 : COLUMNS * inner)
         if (fresh)
           TILE(VECTORS, true, 0, COLUMNS);
@@ -191,25 +147,10 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
         else
           TILE(1, false, skip, columns);
       }
-#undef TILE
     }
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_pointwise)(ARGS) {
-  FN(conv2d_pointwise_item)((long)get_global_id(0), PASS(x), PASS(w), PASS(y), SPACE_PASS sizes, plan, y_s EPILOGUE_PASS);
-}
-#undef ARGS
-#undef SPACE_ARG
-#undef SPACE_PASS
-#undef SPACE_USE
-#undef COLUMNS
-#undef EACH_VECTOR
-#undef ROW
-#undef OUT_ARGS
-#undef OUT_PASS
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
+GROUP(1, 1, 1)
+ITEM_KERNEL(conv2d_pointwise, PASS(x), PASS(w), PASS(y), SPACE_PASS sizes, plan, y_s EPILOGUE_PASS)
 #endif

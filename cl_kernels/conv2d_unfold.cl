@@ -5,12 +5,10 @@
  * before, and dilation of height and width; distances of images and of rows in y. A work-item computes a part of some
  * lines of taps; part: lines of taps; lines and columns of places. */
 #ifdef WANT_conv2d_unfold
-
 APART static void FN(clear)(__global float *to, int many) {
   int i = 0;
   for (; i + 16 <= many; i += 16) vstore16((float16)(0), 0, to + i);
-#pragma clang loop vectorize(disable) unroll(disable)
-  for (; i < many; i++) to[i] = 0;
+  ONE_BY_ONE for (; i < many; i++) to[i] = 0;
 }
 
 /* Copies `many` values that are `step` apart; vectors reach no further than the next one. */
@@ -22,12 +20,6 @@ APART static void FN(take)(const __global float *from, int many, int step, __glo
     vstore8((float8)(vload16(0, from + 4 * i).s048c, vload16(0, from + 4 * i + 16).s048c), 0, to + i);
 #pragma clang loop vectorize(disable)
   for (; i < many; i++) to[i] = from[i * step];
-}
-
-/* Range of the `many` places, beginning at `shift`, that lie in the source. */
-static inline int2 FN(inside)(int shift, int step, int size, int many) {
-  const int first = clamp((step - 1 - shift) / step, 0, many);
-  return (int2)(first, size > shift ? clamp((size - shift + step - 1) / step, first, many) : first);
 }
 
 #define ARGS ARG(const float, x), ARG(float, y), const index8_t dims, const index8_t window, const index8_t part
@@ -44,27 +36,22 @@ BODY(conv2d_unfold_item)(const int item, ARGS) {
   for (int set = begin; set < end; set++) {
     const int tap = set % taps.x, plane = set / taps.x, image = plane / channels, channel = plane % channels;
     const int down = at.x * step.x + tap * apart.x - pad.x;
-    const int2 lines = FN(inside)(down, step.x, source.x, many.x);
+    const int2 lines = clade_inside(down, step.x, source.x, many.x);
     const __global float *from = x + plane * source.x * source.y + (lines.x * step.x + down) * source.y;
     __global float *to = y + image * (int)window.s6 + (channel * taps.x + tap) * taps.y * pitch + at.x * size.y + at.y;
     for (int k = 0; k < taps.y; k++, to += pitch) {
       const int across = at.y * step.y + k * apart.y - pad.y;
-      const int2 columns = FN(inside)(across, step.y, source.y, many.y);
-      for (int i = 0; i < lines.x; i++) FN(clear)(to + i * size.y, many.y);
-      for (int i = lines.x; i < lines.y; i++) {
+      const int2 columns = clade_inside(across, step.y, source.y, many.y);
+      for (int i = 0; i < many.x; i++) {
+        const int2 own = i >= lines.x && i < lines.y ? columns : (int2)(many.y);
         __global float *line = to + i * size.y;
-        FN(clear)(line, columns.x);
-        FN(take)(from + (i - lines.x) * step.x * source.y + columns.x * step.y + across, columns.y - columns.x, step.y,
-                 line + columns.x);
-        FN(clear)(line + columns.y, many.y - columns.y);
+        FN(clear)(line, own.x);
+        FN(take)(from + (i - lines.x) * step.x * source.y + own.x * step.y + across, own.y - own.x, step.y, line + own.x);
+        FN(clear)(line + own.y, many.y - own.y);
       }
-      for (int i = lines.y; i < many.x; i++) FN(clear)(to + i * size.y, many.y);
     }
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_unfold)(ARGS) {
-  FN(conv2d_unfold_item)((int)get_global_id(0), PASS(x), PASS(y), dims, window, part);
-}
-#undef ARGS
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_unfold, PASS(x), PASS(y), dims, window, part)
 #endif

@@ -45,13 +45,13 @@ KERNEL(conv2d_weights_ref)
 static inline int FN(line_down)(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
 static inline int FN(line_rest)(int a, int b) { return a - FN(line_down)(a, b) * b; }
 
-/* Taps [tap, tap + n) along one axis move by shift + tap * delta, in units of `mul`: number of different remainders,
- * the least position, and the span of positions. */
+/* n taps along one axis move by shift + tap * delta, in units of `mul`: number of different remainders, the least
+ * position, and the span of positions. */
 typedef struct {
   int kinds, least, span;
 } FN(line_reach);
-static inline FN(line_reach) FN(line_reach_of)(int shift, int delta, int mul, int tap, int n) {
-  const int a = FN(line_down)(shift + tap * delta, mul), b = FN(line_down)(shift + (tap + n - 1) * delta, mul);
+static inline FN(line_reach) FN(line_reach_of)(int shift, int delta, int mul, int n) {
+  const int a = FN(line_down)(shift, mul), b = FN(line_down)(shift + (n - 1) * delta, mul);
   FN(line_reach) r = {1, min(a, b), max(a, b) - min(a, b)};
   while (r.kinds < n && r.kinds * delta % mul) r.kinds++;
   return r;
@@ -60,15 +60,15 @@ static inline FN(line_reach) FN(line_reach_of)(int shift, int delta, int mul, in
 /* Pitch of lines. Zeros at the end of a line also serve as those at the beginning of the next one. */
 static inline int FN(line_pitch_of)(int grid, int size, int shift, int delta, int mul, int taps) {
   if (taps <= 0) return grid;
-  const FN(line_reach) r = FN(line_reach_of)(shift, delta, mul, 0, taps);
+  const FN(line_reach) r = FN(line_reach_of)(shift, delta, mul, taps);
   const int zeros = min(-r.least, grid + r.least + r.span - (size - 1) / mul - 1);
   return grid + r.span - clamp(zeros, 0, r.span);
 }
 
-/* Divides `length` places from `first` on into contiguous pieces that exist in the source. */
-__attribute__((noinline)) static int FN(line_pieces)(int first, int length, int pitch, int high, int2 least, int2 rest,
-                                                 int2 mul, int2 size, int images, int image, int count, int *to,
-                                                 int *from, int *many) {
+/* Divides `length` places from `first` on into contiguous pieces that exist in the source, and appends these to
+ * `count` others. The first place belongs at `begins`. */
+APART static int FN(line_pieces)(int first, int length, int pitch, int high, int2 least, int2 rest, int2 mul, int2 size,
+                                 int images, int image, int begins, int count, int *to, int *from, int *many) {
   const int wide = size.y > rest.y ? (size.y - 1 - rest.y) / mul.y + 1 : 0;
   const int left = max(-least.y, 0), right = min(pitch, wide - least.y);
   int line = first / pitch, n = line / high, y = line % high;
@@ -76,7 +76,7 @@ __attribute__((noinline)) static int FN(line_pieces)(int first, int length, int 
     const int row = (y + least.x) * mul.x + rest.x;
     const int begin = max(left, first - p), end = min(right, first + length - p);
     if (row >= 0 && row < size.x && begin < end) {
-      to[count] = p + begin - first;
+      to[count] = begins + p + begin - first;
       from[count] = n * image + row * size.y + (begin + least.y) * mul.y + rest.y;
       many[count++] = end - begin;
     }
@@ -86,76 +86,19 @@ __attribute__((noinline)) static int FN(line_pieces)(int first, int length, int 
   }
   return count;
 }
-
-/* The pieces for all kinds of lines, which differ in the remainder of the first taps' offsets `e`. The lines of a
- * channel are consecutive. */
-static inline int FN(line_pieces_of_kinds)(int first, int length, int pitch, int high, FN(line_reach) ry,
-                                           FN(line_reach) rx, int2 e, int2 move, int2 mul, int2 size, int images,
-                                           int image, int *to, int *from, int *many) {
-  int count = 0;
-  for (int i = 0; i < ry.kinds * rx.kinds; i++) {
-    const int2 own = e + (int2)(i / rx.kinds, i % rx.kinds) * move;
-    const int before = count;
-    count = FN(line_pieces)(first, length, pitch, high, (int2)(ry.least, rx.least),
-                            (int2)(FN(line_rest)(own.x, mul.x), FN(line_rest)(own.y, mul.y)), mul, size, images, image,
-                            count, to, from, many);
-    for (int p = before; p < count; p++) to[p] += i * length;
-  }
-  return count;
-}
-
-/* Start of tap (a, b), which moves by e + (a, b) * move, in the lines of a channel. */
-static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, FN(line_reach) ry, FN(line_reach) rx,
-                                    int length, int pitch) {
-  return (a % ry.kinds * rx.kinds + b % rx.kinds) * length +
-         (FN(line_down)(e.x + a * move.x, mul.x) - ry.least) * pitch + FN(line_down)(e.y + b * move.y, mul.y) - rx.least;
-}
 #endif
 
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
 /* For CPUs with vectors of WIDTH floats. */
-#define ALIGNED __attribute__((aligned(64)))
-#define PANEL   (VECTORS * WIDTH)
-#define TILE    (ROWS * PANEL)
+#include "conv2d_line.cl"
+#define PANEL     (VECTORS * WIDTH)
+#define TILE      (ROWS * PANEL)
+#define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* not a power of two, to avoid cache set conflicts */
 #ifndef STRIDE
 #define STRIDE 1
 #endif
-#define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* not a power of two, to avoid cache set conflicts */
-
-APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, const int *to, const int *from,
-                           const int *many, float *out) {
-  for (int i = 0; i < count; i++) {
-    const int n = many[i], at = from[i];
-    float *line = out + to[i];
-    int l = 0;
-    if (step == 1 && n >= 8) { /* the last vector ends with the piece */
-      for (; l + 8 < n; l += 8) vstore8(LOADN(8, T, x, at + l), 0, line + l);
-      vstore8(LOADN(8, T, x, at + n - 8), 0, line + n - 8);
-      continue;
-    }
-    if (step == 2 && n >= 8) {
-      for (; l < n; l += 8) {
-        const int k = min(l, n - 8);
-        vstore8((float8)(LOADN(8, T, x, at + 2 * k).even, LOADN(8, T, x, at + 2 * k + 7).odd), 0, line + k);
-      }
-      continue;
-    }
-#pragma clang loop vectorize(disable)
-    for (; l < n; l++) line[l] = LOAD(T, x, at + l * step);
-  }
-}
-
-/* part: places of a strip; strips of a part; rows, channels, lines of taps and taps per line of a block. */
-#define ARGS                                                                                                     \
-  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
-      const index8_t map, const index8_t part
-
 /* Eight places from p on, reading nothing behind the last of them. */
-#if STRIDE == 2
-#define READ8(p) ((float8)(LOADN(8, T, p, 0).even, LOADN(8, T, p, 7).odd))
-#else
-#define READ8(p) LOADN(8, T, p, 0)
-#endif
+#define READ8(p) (STRIDE == 2 ? SECONDS8(T, p, 0) : LOADN(8, T, p, 0))
 
 /* Transposes rows of y. The last row is repeated up to a whole panel, and up to 8 places beyond the last are written.
  * `room` is the number of elements from y on. Reads eight rows at a time contiguously, since hardware prefetches no
@@ -166,21 +109,18 @@ APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pit
   for (int b = 0; b < PANEL; b += 8)
     for (int l = 0; l < whole; l += 8) {
       float8 r[8];
-#pragma unroll
-      for (int k = 0; k < 8; k++) {
+      UNROLLED(k, 8) {
         const int from = min(b + k, rows - 1) * pitch + l * STRIDE;
         r[k] = READ8(y + from);
         LATER(y + from + PANEL * pitch); /* the next panel's */
       }
       clade_turn(r);
-#pragma unroll
-      for (int k = 0; k < 8; k++) vstore8(r[k], 0, to + (l + k) * PANEL + b);
+      UNROLLED(k, 8) vstore8(r[k], 0, to + (l + k) * PANEL + b);
     }
 #pragma clang loop vectorize(disable)
   for (int l = whole; l < many; l++)
     for (int r = 0; r < PANEL; r++) to[l * PANEL + r] = LOAD(T, y, min(r, rows - 1) * pitch + l * STRIDE);
 }
-
 #endif
 
 #ifdef WANT_conv2d_weights_vec
@@ -191,49 +131,36 @@ APART static void FN(multiply)(const float *x, const int *at, const int *run, co
                                bool first, float *c) {
   VECTOR sum[ROWS][VECTORS];
   const float *column[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    column[r] = x + at[r];
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[r][v] = first ? (VECTOR)(0) : VLOAD(r * VECTORS + v, c);
-  }
+  UNROLLED(r, ROWS) column[r] = x + at[r];
+  EACH_SUM(ROWS) sum[r][v] = first ? (VECTOR)(0) : VLOAD(r * VECTORS + v, c);
   for (int k = 0; k < runs; k++) {
     const long begin = run[k], end = begin + many[k];
 #pragma clang loop unroll(disable)
-    for (long i = begin; i < end; i++, y += PANEL) {
-      VECTOR one[VECTORS];
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, y);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(column[r][i]), one[v], sum[r][v]);
-    }
+    for (long i = begin; i < end; i++, y += PANEL) MULTIPLY_TILE(ROWS, column[r][i], VLOAD(v, y))
   }
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], 0, c + (r * VECTORS + v) * WIDTH);
+  EACH_SUM(ROWS) VSTORE(sum[r][v], r * VECTORS + v, c);
 }
 
+/* part: places of a strip; strips of a part; rows, channels, lines of taps and taps per line of a block. */
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index8_t part
 BODY(conv2d_weights_vec_item)(const int item, ARGS) {
   const int strip = part.s0, rows = part.s2, channels = part.s3;
   const int2 some = (int2)(part.s4, part.s5), kernel_size = (int2)(taps.s0, taps.s1);
   if (strip == 0 || rows == 0 || channels == 0 || some.x == 0 || some.y == 0) return;
   const int down = (dims.s2 + rows - 1) / rows, across = (dims.s3 + channels - 1) / channels;
   const int2 cuts = (kernel_size + some - 1) / some;
-  const int row0 = item % down * rows, c0 = item / down % across * channels,
-            cut = item / (down * across) % (cuts.x * cuts.y);
-  const int group = item / (down * across * cuts.x * cuts.y) % dims.s1,
-            own = item / (down * across * cuts.x * cuts.y) / dims.s1;
+  const int row0 = item % down * rows, c0 = item / down % across * channels, cut = item / (down * across);
+  const int group = cut / (cuts.x * cuts.y) % dims.s1, own = cut / (cuts.x * cuts.y) / dims.s1;
   if (own >= taps.s2) return;
-  const int2 tap0 = (int2)(cut / cuts.y, cut % cuts.y) * some, n_tap = min(some, kernel_size - tap0);
+  const int2 tap0 = (int2)(cut / cuts.y % cuts.x, cut % cuts.y) * some, n_tap = min(some, kernel_size - tap0);
   const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
   const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), e = shift + tap0 * move;
   const int pitch = FN(line_pitch_of)(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
   const int high = FN(line_pitch_of)(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
-  const FN(line_reach) ry = FN(line_reach_of)(e.x, move.x, mul.x, 0, n_tap.x),
-                   rx = FN(line_reach_of)(e.y, move.y, mul.y, 0, n_tap.y);
+  const FN(line_reach) ry = FN(line_reach_of)(e.x, move.x, mul.x, n_tap.x);
+  const FN(line_reach) rx = FN(line_reach_of)(e.y, move.y, mul.y, n_tap.y);
   const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
   const int n_rows = min(rows, (int)dims.s2 - row0), n_channels = min(channels, (int)dims.s3 - c0);
   const int n_taps = n_tap.x * n_tap.y, columns = n_channels * n_taps, all_rows = dims.s1 * dims.s2;
@@ -247,24 +174,34 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
   float lines[LINES] ALIGNED, turned[TURNED] ALIGNED, sums[BLOCK] ALIGNED;
   int at[COLUMNS], to[PIECES], from[PIECES], many[PIECES];
   for (int k = 0; k < tiles * ROWS; k++)
-    at[k] = k >= columns ? at[columns - 1]
-            : k >= n_taps ? at[k - n_taps] + kinds * length
-                          : FN(line_distance)(k / n_tap.y, k % n_tap.y, e, move, mul, ry, rx, length, pitch);
+    if (k < n_taps && k < columns) { /* in the lines of the first channel */
+      const int2 tap = (int2)(k / n_tap.y, k % n_tap.y);
+      at[k] = (tap.x % ry.kinds * rx.kinds + tap.y % rx.kinds) * length +
+              (FN(line_down)(e.x + tap.x * move.x, mul.x) - ry.least) * pitch +
+              FN(line_down)(e.y + tap.y * move.y, mul.y) - rx.least;
+    } else {
+      at[k] = k < columns ? at[k - n_taps] + kinds * length : at[columns - 1];
+    }
   const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
   const bool gaps = any(kernel_size != 1) || any(mul != 1) || any(shift != 0) || any(grid != size);
   const int begin = own * part.s1 * strip;
   for (int i = 0; begin >= end && i < panels * tiles * TILE / WIDTH; i++) VSTORE((VECTOR)(0), 0, sums + i * WIDTH);
   for (int first = begin; first < end; first += strip) {
     const int n = min(strip, end - first);
-    int pieces =
-        FN(line_pieces_of_kinds)(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to, from, many);
-    int n_places = 0;
+    int pieces = 0, n_places = 0;
+    for (int i = 0; i < kinds; i++) { /* which differ in the remainder of their first taps */
+      const int2 tap = e + (int2)(i / rx.kinds, i % rx.kinds) * move;
+      pieces = FN(line_pieces)(first, length, pitch, high, (int2)(ry.least, rx.least),
+                               (int2)(FN(line_rest)(tap.x, mul.x), FN(line_rest)(tap.y, mul.y)), mul, size, dims.s0,
+                               image, i * length, pieces, to, from, many);
+    }
     if (gaps)
       for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) VSTORE((VECTOR)(0), 0, lines + i * WIDTH);
-    for (int c = 0; c < n_channels; c++) FN(copy)
-    (x + x_skip + c * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
+    for (int c = 0; c < n_channels; c++)
+      for (int p = 0; p < pieces; p++)
+        FN(copy)(x + x_skip + c * plane + from[p], mul.y, many[p], lines + c * kinds * length + to[p]);
     pieces = FN(line_pieces)(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, all_rows * y_plane, 0,
-                         to, from, many);
+                             0, to, from, many);
     for (int p = 0; p < pieces; p++) {
       for (int b = 0; b < panels; b++) FN(copy_rows)
       (y + y_skip + b * PANEL * y_plane + from[p], y_room - b * PANEL * y_plane - from[p], y_plane, n_rows - b * PANEL,
@@ -283,14 +220,8 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
     __global float *to = out + (own * all_rows + group * (int)dims.s2 + row0 + r) * all_columns;
     int k = 0;
     if (whole && r + 8 <= n_rows)
-      for (; k + 8 <= columns; k += 8) {
-        float8 v[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = vload8(0, from_rows + (k + i) * PANEL);
-        clade_turn(v);
-#pragma unroll
-        for (int i = 0; i < 8; i++) vstore8(v[i], 0, to + i * all_columns + c0 * n_taps + k);
-      }
+      for (; k + 8 <= columns; k += 8)
+        TURN_EIGHT(vload8(0, from_rows + (k + l) * PANEL), vstore8(eight[l], 0, to + l * all_columns + c0 * n_taps + k))
     for (; k < columns; k++) {
       const int tap = k % n_taps, ky = tap0.x + tap / n_tap.y, kx = tap0.y + tap % n_tap.y;
       for (int i = 0; i < min(8, n_rows - r); i++)
@@ -299,9 +230,7 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
-  FN(conv2d_weights_vec_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
-}
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_weights_vec, PASS(x), PASS(y), PASS(out), dims, taps, map, part)
 #endif
 
 #ifdef WANT_conv2d_weights_flat
@@ -314,89 +243,69 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 #define B            const float
 #define LANES(p, v)  VLOAD(v, b + (p) * b_by)
 #endif
+#define TILE_ARGS                                                                                                  \
+  const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines, int step, B *b, B *next, \
+      int b_by, int b_step, bool add, int lanes, int pitch, __global float *out
 /* One tile; `whole`: it has all rows and lanes, as most do, and needs no tests. */
-__attribute__((always_inline)) static inline void
-FN(tile)(const bool whole, const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines, int step,
-         B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch, __global float *out) {
+__attribute__((always_inline)) static inline void FN(tile)(const bool whole, TILE_ARGS) {
   VECTOR sum[ROWS][VECTORS];
   const __global STORAGE(T) * row[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    const int real = whole ? r : min(r, rows - 1);
-    row[r] = a + AT(first + real, apart);
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) {
-      SOON(out + real * pitch + v * WIDTH);
-      sum[r][v] = (VECTOR)(0);
-    }
+  UNROLLED(r, ROWS) row[r] = a + AT(first + (whole ? r : min(r, rows - 1)), apart);
+  EACH_SUM(ROWS) {
+    SOON(out + (whole ? r : min(r, rows - 1)) * pitch + v * WIDTH);
+    sum[r][v] = (VECTOR)(0);
   }
   for (int line = 0; line < lines; line++) {
 #pragma clang loop unroll(disable)
-    for (int p = 0; p < n; p++) {
-      VECTOR one[VECTORS];
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) one[v] = LANES(p, v);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) {
-        const VECTOR other = (VECTOR)(LOAD(T, row[r], p * by));
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(other, one[v], sum[r][v]);
-      }
-    }
+    for (int p = 0; p < n; p++) MULTIPLY_TILE(ROWS, LOAD(T, row[r], p * by), LANES(p, v))
     b += b_step;
     next += b_step;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) row[r] += step;
+    UNROLLED(r, ROWS) row[r] += step;
   }
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
+  UNROLLED(r, ROWS) {
     if (!whole && r >= rows) continue;
     __global float *to = out + r * pitch;
     if (whole || lanes == PANEL) {
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++)
-        VSTORE(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], 0, to + v * WIDTH);
+      UNROLLED(v, VECTORS) VSTORE(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], v, to);
       continue;
     }
     float part[PANEL];
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], 0, part + v * WIDTH);
+    UNROLLED(v, VECTORS) VSTORE(sum[r][v], v, part);
     for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
   }
 }
-APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines,
-                               int step, B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch,
-                               __global float *out) {
+APART static void FN(multiply)(TILE_ARGS) {
+#define TILE_PASS a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out
   if (rows == ROWS && lanes == PANEL)
-    FN(tile)(true, a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out);
+    FN(tile)(true, TILE_PASS);
   else
-    FN(tile)(false, a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out);
+    FN(tile)(false, TILE_PASS);
+}
+
+/* Image, line and place of a run. */
+static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips) {
+  return (int4)(run / (strips * cuts), run / strips % cuts * lines, run % strips * span, 0);
+}
+
+/* Prefetches lines of a later tile or run during a multiplication; they are too far apart for hardware prefetching. */
+static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int step) {
+  for (int line = 0; line < lines; line++)
+    for (int i = 0; i < n; i += 16) SOON(p + line * step + i);
 }
 
 /* For 1 x 1 windows without padding: a product of two matrices that are contiguous along the summed places. Channels of
  * `b` are lanes: a run of its places is transposed, PANEL channels side by side. Channels of `a` are rows, read in
  * place. BLOCKED: both are in blocks of 16 channels, one or two to a panel, and are read in place. Runs are pieces of a
  * line, or lines that are a step apart; without a stride an image is one line. A work-item computes a block of rows x
- * channels from the runs of one part. */
-/* Image, line and place of a run. */
-static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips) {
-  return (int4)(run / (strips * cuts), run / strips % cuts * lines, run % strips * span, 0);
-}
-
-#if !BLOCKED
-/* Prefetches lines of a later tile or run during a multiplication; they are too far apart for hardware prefetching. */
-static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int step) {
-  for (int line = 0; line < lines; line++)
-    for (int i = 0; i < n; i += 16) SOON(p + line * step + i);
-}
-#endif
-
-/* sizes: images, groups, rows, channels, lines of an image, places of a line. a_by and b_by: distances of images, of
+ * channels from the runs of one part.
+ *
+ * sizes: images, groups, rows, channels, lines of an image, places of a line. a_by and b_by: distances of images, of
  * channels or their blocks, of lines and of places. part: rows and channels of a block; places and lines of a run; runs
  * of a part; parts; row pitch of `out`. */
-BODY(conv2d_weights_flat_item)
-(const int item, ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes,
- const index8_t by, const index8_t part) {
+#define ARGS                                                                                                       \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes, const index8_t by, \
+      const index8_t part
+BODY(conv2d_weights_flat_item)(const int item, ARGS) {
   const int rows = part.s0, channels = part.s1, span = part.s2, lines = part.s3, runs = part.s4;
   if (rows == 0 || channels == 0 || span == 0 || lines == 0) return;
   const int down = (sizes.s2 + rows - 1) / rows, across = (sizes.s3 + channels - 1) / channels;
@@ -424,16 +333,7 @@ BODY(conv2d_weights_flat_item)
     const int n = min(span, (int)sizes.s5 - now.s2), n_lines = min(lines, all - now.s1);
     const int at = now.s0 * by.s0 + now.s1 * step + now.s2 * by.s3;
     const int b_at = now.s0 * by.s4 + now.s1 * b_step + now.s2 * by.s7;
-#if BLOCKED
-    for (int r = 0; r < n_rows; r += ROWS)
-      for (int c = 0; c < n_channels; c += PANEL) {
-        const __global STORAGE(T) *block = b + b_at + AT(first_lane + c, (int)by.s5);
-        const __global STORAGE(T) *next = n_channels - c > 16 ? block + by.s5 : block;
-        FN(multiply)
-        (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, block, next, by.s7, b_step,
-         i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
-      }
-#else
+#if !BLOCKED
     const int4 next = FN(place)(min(i + 1, last - 1), lines, span, cuts, strips);
     const int space = (n * n_lines + 8) * PANEL, next_n = min(span, (int)sizes.s5 - next.s2);
     const int next_at = a0 + next.s0 * by.s0 + next.s1 * step + next.s2 * by.s3;
@@ -443,8 +343,13 @@ BODY(conv2d_weights_flat_item)
     (b + b0 + b_at + c * by.s5 + l * b_step, room - b0 - b_at - c * by.s5 - l * b_step, by.s5, n_channels - c, n,
      turned + c / PANEL * space + l * n * PANEL);
     int asked = 0;
+#endif
     for (int r = 0; r < n_rows; r += ROWS)
       for (int c = 0; c < n_channels; c += PANEL) {
+#if BLOCKED
+        B *panel = b + b_at + AT(first_lane + c, (int)by.s5), *beside = n_channels - c > 16 ? panel + by.s5 : panel;
+#else
+        B *panel = turned + c / PANEL * space, *beside = turned;
         for (int k = 0; k < share && i + 1 < last && asked < n_rows + n_channels; k++, asked++)
           if (asked < n_rows)
             FN(ask)(a + next_at + asked * by.s1, next_n * by.s3, min(lines, all - next.s1), step);
@@ -453,28 +358,14 @@ BODY(conv2d_weights_flat_item)
         if (i == own * runs && c == 0)
           for (int k = r + ROWS; k < min(r + 2 * ROWS, n_rows); k++)
             FN(ask)(a + a0 + at + k * by.s1, n * by.s3, n_lines, step);
-        FN(multiply)
-        (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, turned + c / PANEL * space,
-         turned, PANEL, n * PANEL, i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
-      }
 #endif
+        FN(multiply)
+        (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, panel, beside,
+         BLOCKED ? by.s7 : PANEL, BLOCKED ? b_step : n * PANEL, i > own * runs, min(PANEL, n_channels - c), pitch,
+         out + r * pitch + c);
+      }
   }
 }
 
-GROUP(1, 1, 1)
-KERNEL(conv2d_weights_flat)
-(ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes, const index8_t by,
- const index8_t part) {
-  FN(conv2d_weights_flat_item)((int)get_global_id(0), PASS(a), PASS(b), PASS(out), sizes, by, part);
-}
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_weights_flat, PASS(a), PASS(b), PASS(out), sizes, by, part)
 #endif
-
-#undef ALIGNED
-#undef PANEL
-#undef TILE
-#undef SPACED
-#undef STRIDE
-#undef READ8
-#undef AT
-#undef B
-#undef LANES

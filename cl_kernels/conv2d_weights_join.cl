@@ -1,7 +1,6 @@
-/* Adds the partial sums of conv2d_weights.cl and of other kernels. */
-/* A work-item adds the parts of a piece of the results, whose rows are `pitch` apart in a part. If `rows` is not 0,
- * each group's parts are `rows` by `columns` and the results are transposed; a work-item then does eight columns of a
- * group. */
+/* Adds the partial sums of conv2d_weights.cl and of other kernels. A work-item adds the parts of a piece of the results,
+ * whose rows are `pitch` apart in a part. If `rows` is not 0, each group's parts are `rows` by `columns` and the results
+ * are transposed; a work-item then does eight columns of a group. */
 #define ARGS ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece, \
              const index_t rows, const index_t columns, const index_t pitch
 BODY(conv2d_weights_join_item)(const long item, ARGS) {
@@ -17,21 +16,16 @@ BODY(conv2d_weights_join_item)(const long item, ARGS) {
     index_t r = 0;
     for (; many == 8 && r + 8 <= rows; r += 8) {
       float8 sum[8];
-#pragma unroll
-      for (int l = 0; l < 8; l++) sum[l] = (float8)(0);
+      UNROLLED(l, 8) sum[l] = (float8)(0);
       for (index_t k = 0; k < count; k++)
-#pragma unroll
-        for (int l = 0; l < 8; l++) sum[l] += vload8(0, parts + k * part + (r + l) * pitch);
+        UNROLLED(l, 8) sum[l] += vload8(0, parts + k * part + (r + l) * pitch);
       clade_turn(sum);
-#pragma unroll
-      for (int l = 0; l < 8; l++) STOREN(8, T, w, to + l * rows + r, sum[l]);
+      UNROLLED(l, 8) STOREN(8, T, w, to + l * rows + r, sum[l]);
     }
     for (; r < rows; r++)
-#pragma clang loop vectorize(disable) unroll(disable)
-      for (int l = 0; l < many; l++) {
+      ONE_BY_ONE for (int l = 0; l < many; l++) {
         float sum = 0;
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (index_t k = 0; k < count; k++) sum += parts[k * part + r * pitch + l];
+        ONE_BY_ONE for (index_t k = 0; k < count; k++) sum += parts[k * part + r * pitch + l];
         STORE(T, w, to + l * rows + r, sum);
       }
     return;
@@ -56,7 +50,4 @@ BODY(conv2d_weights_join_item)(const long item, ARGS) {
     STORE(T, w, i++, sum);
   }
 }
-KERNEL(conv2d_weights_join)(ARGS) {
-  FN(conv2d_weights_join_item)((long)get_global_id(0), PASS(parts), PASS(w), outputs, count, piece, rows, columns, pitch);
-}
-#undef ARGS
+ITEM_KERNEL(conv2d_weights_join, PASS(parts), PASS(w), outputs, count, piece, rows, columns, pitch)

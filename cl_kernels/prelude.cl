@@ -2,9 +2,9 @@
  * prelude_math.cl and prelude_memory.cl. OpenCL C 1.2.
  *
  * A kernel file is compiled once per set of parameters, and one program contains many such copies. Names at file scope
- * therefore go through KERNEL() and FN(), and a file undefines each macro that it defines. Functions named by COMMON(),
- * between #if COMMON_FIRST and #endif, are shared by all copies that differ only in the epilogue; they must not use
- * EPILOGUE… or WIDE.
+ * therefore go through KERNEL() and FN(), and the macros that a file defines are undefined after it
+ * (src/program/text.c). Functions named by COMMON(), between #if COMMON_FIRST and #endif, are shared by all copies that
+ * differ only in the epilogue; they must not use EPILOGUE… or WIDE.
  *
  *   KERNEL(softmax_forward_ref)(ARG(STORAGE(T), x), ARG(STORAGE(T), y), const index_t rows, …)
  *   {
@@ -39,6 +39,13 @@
 #else
 #define BODY(name) static inline void FN(name)
 #endif
+
+/* A kernel that only calls BODY(<name>_item) with the number of the work-item, and the arguments ARGS. */
+#define ITEM_KERNEL(name, ...) KERNEL(name)(ARGS) { FN(name##_item)(get_global_id(0), __VA_ARGS__); }
+
+/* UNROLLED: an unrolled loop, i = 0 … n - 1. ONE_BY_ONE: precedes a loop that is neither vectorized nor unrolled. */
+#define UNROLLED(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#define ONE_BY_ONE     _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 /* index_t has 64 bits if an operand has nearly 2^31 elements or more (for blocked types: bytes; src/op/emit.c). INDEX64
  * is 0 or 1 in every set of parameters. */
@@ -192,6 +199,21 @@ static inline float clade_load_q8_0(const __global uchar *block, uint i) {
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
+/* A register tile of such kernels: VECTOR sum[lines][VECTORS]. EACH_SUM: a loop over all sum[r][v]. MULTIPLY_TILE adds
+ * the products of a step: the number `left` of each line r by the vectors `right`, numbered v. */
+#define EACH_SUM(lines) UNROLLED(r, lines) UNROLLED(v, VECTORS)
+#define MULTIPLY_TILE(lines, left, right)                                            \
+  {                                                                                  \
+    VECTOR one[VECTORS];                                                             \
+    UNROLLED(v, VECTORS) one[v] = right;                                             \
+    EACH_SUM(lines) sum[r][v] = fma((VECTOR)(left), one[v], sum[r][v]);              \
+  }
+
+/* The range of the `many` places, `step` apart from `shift` on, that lie within [0, size). */
+static inline int2 clade_inside(int shift, int step, int size, int many) {
+  const int first = shift < 0 ? min((step - 1 - shift) / step, many) : 0;
+  return (int2)(first, size > shift ? clamp((size - shift + step - 1) / step, first, many) : first);
+}
 
 /* N consecutive elements: of float types as floats, of i8, u8 and i32 as ints; N is 4, 8 or 16. */
 #define CLADE_LOADN_f32(T, n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
@@ -356,6 +378,9 @@ static inline float clade_largest(float16 v) {
     j += (rest - next * dims.k) * y_strides.k;           \
     rest = next;                                         \
   }
+
+/* An array whose vectors are aligned. */
+#define ALIGNED __attribute__((aligned(64)))
 
 /* The function is compiled once, even if the compiler duplicates the kernel. */
 #define APART __attribute__((noinline))

@@ -187,6 +187,16 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
   clade_turn_apart(x);
   clade_turn_within(x);
 }
+/* Every second of the fifteen elements from i on. */
+#define SECONDS8(T, p, i) ((float8)(LOADN(8, T, p, i).even, LOADN(8, T, p, (i) + 7).odd))
+/* Transposes eight vectors of eight: `read` gives line l, and `write` stores column l, eight[l]. */
+#define TURN_EIGHT(read, write)        \
+  {                                    \
+    float8 eight[8];                   \
+    UNROLLED(l, 8) eight[l] = read;    \
+    clade_turn(eight);                 \
+    UNROLLED(l, 8) write;              \
+  }
 
 /* Eight columns of sixteen rows at a distance of `apart`, as one vector per column. */
 #define CLADE_COLUMNS(T)                                                                                              \

@@ -77,3 +77,21 @@
     y[1] = m[3] + (m[1] - m[2]); \
   }
 #endif
+/* Transforms IN x IN values of a TYPE, along both axes, to TO x TO: `from` is value (i, j), and `put` stores the result
+ * (i, j), t[j]. LOOP: TIMES or UNROLLED. */
+#define TIMES(i, n) for (int i = 0; i < (n); i++)
+#define TRANSFORM(LOOP, TYPE, F, IN, TO, from, put)    \
+  {                                                    \
+    TYPE some[TO][IN];                                 \
+    LOOP(j, IN) {                                      \
+      TYPE d[IN], t[TO];                               \
+      UNROLLED(i, IN) d[i] = from;                     \
+      F(t, d)                                          \
+      UNROLLED(i, TO) some[i][j] = t[i];               \
+    }                                                  \
+    LOOP(i, TO) {                                      \
+      TYPE t[TO];                                      \
+      F(t, some[i])                                    \
+      UNROLLED(j, TO) put;                             \
+    }                                                  \
+  }

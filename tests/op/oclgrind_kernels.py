@@ -14,7 +14,7 @@ if not icd.exists():
     sys.exit(f"Oclgrind is not installed: {icd} is missing (package oclgrind)")
 seen = {name for file in ran.glob("*.ran") if file.name not in left_out for name in file.read_text().split()}
 written = {name: file.name for file in kernels.glob("*.cl") if not file.name.startswith("prelude")
-           for name in re.findall(r"\bKERNEL\((\w+)\)", file.read_text())}
+           for name in re.findall(r"\b(?:ITEM_)?KERNEL\((\w+)", file.read_text())}
 missing = [f"{file}: {name} ran in no test under Oclgrind" for name, file in sorted(written.items()) if name not in seen]
 print(f"{len(written)} kernels, {len(written) - len(missing)} ran under Oclgrind")
 if missing or not written:
