@@ -1,65 +1,40 @@
-/* Convolution of bytes and bf16 by CPUs' units that multiply words (dot_units.cl): forward, and for bf16 the derivative by
- * the data. The result is in blocks of 16 channels. The image is too, except that of a first layer (DENSE), whose words are
- * assembled from planes. WORDS: words per pixel and block, or per pixel of a dense image.
+/* Convolution of bytes and bf16 by CPUs' units that multiply words (dot_units.cl): forward, and for bf16 the derivative
+ * by the data. The result is in blocks of 16 channels, and so is the image, except that of a first layer (DENSE), whose
+ * words are assembled from planes. WORDS: words per pixel and block, or per pixel of a dense image.
  *
- * Micro-kernel: PIECES pieces of PIECE neighboring pixels each, by a panel of PANEL output channels. Pixels of a piece are
- * WORDS words apart, so that one register plus constants addresses a whole piece. A step of the inner axis is one broadcast
- * word per pixel and two vectors of weights.
- *
- * TILES: a piece is a tile of PIECE lines, there are two, and an instruction takes part.s7 words of the inner axis, which
- * divide it. Words of a pixel are contiguous in the copy, which is made for all windows.
+ * A tile of sums is PIECES pieces of PIECE neighboring pixels each, by a panel of PANEL output channels. Without TILES,
+ * pixels of a piece are WORDS words apart, so that one register plus constants addresses a whole piece. With TILES, a
+ * piece is a tile of PIECE lines, there are two, and an instruction takes part.s7 words of the inner axis, which divide
+ * it; words of a pixel are contiguous in the copy, which is made for all windows.
  *
  * A work-item processes strips: some pieces of an image, or of several whole images, by some panels, for one phase of the
- * output pixels (pixels with the same taps, where div is above 1). The input of a strip is copied to `space` with zero
- * padding, block by block; pixels of a line are grouped by their remainder modulo mul, so that neighbors stay neighbors for any
- * stride. 1x1 windows read the image in place (`bare`).
+ * result (conv2d_phase.cl). The input of a strip is copied to `space` with zero padding, block by block; pixels of a line
+ * are grouped by their remainder modulo mul, so that neighbors stay neighbors for any stride. 1 x 1 windows read the
+ * image in place (`bare`).
  *
- * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts of the
- * panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip; of TILES, words from a
- * pixel of the copy to the next, and words per instruction. */
-#define PANEL  32
-#define PLACES (PIECE * PIECES)
-#if TILES && INTEGER
+ * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts
+ * of the panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip; of
+ * TILES, words from a pixel of the copy to the next, and words per instruction. */
+#define PANEL   32
+#define VECTORS 2
+#define PLACES  (PIECE * PIECES)
 #define SIGNED_natural 0
-#define SIGNED_whole   1
+#define SIGNED_whole   TILES
+#define SIGNED_real    0
 #define SIGNED         CLADE_PASTE(SIGNED_, CLADE_KIND(T))
-#else
-#define SIGNED 0
-#endif
-#define FLIP 0u
+#define FLIP           0u
 #include "dot_units.cl"
+#include "conv2d_result.cl"
 /* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums.
  * Tiles take i8. */
 #define TURNED_natural 0
 #define TURNED_whole   (TILES ? 0u : 0x80808080u)
 #define TURNED_real    0
 #define TURNED         CLADE_PASTE(TURNED_, CLADE_KIND(T))
-#if TILES
-#define PIXEL pixel
-#else
-#define PIXEL WORDS
-#endif
-
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
-#if INTEGER
-#define SIXTEEN(p)   as_int16(vload16(0, p))
-#define RESULT(x)    (int)(x)
-#else
-#define SIXTEEN(p)   vload16(0, p)
-#define RESULT(x)    (x)
-#endif
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (CLADE_PASTE(COMPUTE(T), 16))(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-
-/* Rows of a panel at `many` pixels from column0 on, `step` apart. */
-#define OUT_ARGS                                                                                                  \
-  __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,     \
-      const index_t column0, const index_t step, const index_t many EPILOGUE_ARGS
+#define PIXEL          (TILES ? pixel : WORDS)
 
 /* Prefetches a tile's output and its epilogue's operands; bytes are too few to be worth it. */
-APART static void FN(ask)(OUT_ARGS) {
+APART static void FN(ask)(int rows, int many, int step, OUT_ARGS) {
   EPILOGUE_USE
   for (index_t row = row0; row < row0 + rows; row += 16)
     for (index_t column = column0; column < column0 + many * step; column += step) {
@@ -68,26 +43,18 @@ APART static void FN(ask)(OUT_ARGS) {
     }
 }
 
-APART static void FN(finish)(const SUM *tile, OUT_ARGS) {
+/* Stores rows of a panel at `many` pixels, `step` apart. */
+APART static void FN(finish)(const SUM *tile, int rows, int many, int step, OUT_ARGS) {
   EPILOGUE_USE
-  index_t done = 0;
+  int done = 0;
 #if WIDE
+  const bool down = true;
   for (; done + 16 <= rows; done += 16)
-    for (index_t i = 0; i < many; i++) {
-      const index_t row = row0 + done, column = column0 + i * step;
-      const CLADE_PASTE(COMPUTE(T), 16) i0 = SIXTEEN(tile + i * PANEL + done);
-      EPILOGUE16
-      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
+    for (int i = 0; i < many; i++)
+      PUT_RESULTS(row0 + done, column0 + i * step, vload16(0, tile + i * PANEL + done))
 #endif
   for (; done < rows; done++)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (index_t i = 0; i < many; i++) {
-      const index_t row = row0 + done, column = column0 + i * step;
-      const COMPUTE(T) i0 = RESULT(tile[i * PANEL + done]);
-      EPILOGUE
-      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
-    }
+    ONE_BY_ONE for (int i = 0; i < many; i++) PUT_RESULT(row0 + done, column0 + i * step, tile[i * PANEL + done])
 }
 
 /* Computes a tile from `start`. For each tap: `inner` words of input channels, in blocks `apart` words from each other; weights
@@ -108,22 +75,11 @@ static void FN(tile)(TILE_OPERANDS) {
 }
 #elif TILES
 APART static void FN(tile)(TILE_OPERANDS) {
-  TILE_ZERO(0);
-  TILE_ZERO(1);
-  TILE_ZERO(2);
-  TILE_ZERO(3);
+  ZERO_SUMS
   for (int t = 0; t < taps; t++) {
     const __global uint *first = x + at[0] + skip[t], *second = x + at[1] + skip[t], *weights = w + (long)tap[t] * w_tap;
-    for (int k = 0; k < inner; k += step, weights += step * PANEL) {
-      TILE_LOAD(6, weights, PANEL);
-      TILE_LOAD(7, weights + 16, PANEL);
-      TILE_LOAD(4, first + k, pixel);
-      TILE_DOT(0, 4, 6);
-      TILE_DOT(1, 4, 7);
-      TILE_LOAD(5, second + k, pixel);
-      TILE_DOT(2, 5, 6);
-      TILE_DOT(3, 5, 7);
-    }
+    for (int k = 0; k < inner; k += step, weights += step * PANEL)
+      ADD_PRODUCTS(first + k, second + k, true, pixel, weights)
   }
   TILE_STORE(0, tile, PANEL);
   TILE_STORE(1, tile + 16, PANEL);
@@ -132,50 +88,32 @@ APART static void FN(tile)(TILE_OPERANDS) {
 }
 #else
 APART static void FN(tile)(TILE_OPERANDS) {
-  SUMS sum[PLACES][2];
-#pragma unroll
-  for (int p = 0; p < PLACES; p++)
-#pragma unroll
-    for (int v = 0; v < 2; v++) sum[p][v] = vload16(v, start);
+  SUMS sum[PLACES][VECTORS];
+  EACH_SUM(PLACES) sum[r][v] = vload16(v, start);
   for (int t = 0; t < taps; t++) {
     const __global uint *from[PIECES], *weights = w + (long)tap[t] * w_tap;
-#pragma unroll
-    for (int i = 0; i < PIECES; i++) from[i] = x + at[i] + skip[t];
+    UNROLLED(i, PIECES) from[i] = x + at[i] + skip[t];
     for (int left = inner; left > 0; left -= WORDS) {
       const long words = min(left, WORDS);
 #pragma clang loop unroll(disable)
       for (long k = 0; k < words; k++, weights += PANEL) {
-        const uint16 low = vload16(0, weights), high = vload16(1, weights);
-#pragma unroll
-        for (int i = 0; i < PIECES; i++)
-#pragma unroll
-          for (int p = 0; p < PIECE; p++) {
-            const uint16 word = from[i][p * WORDS + k];
-            DOT(sum[i * PIECE + p][0], word, low);
-            DOT(sum[i * PIECE + p][1], word, high);
-          }
+        const uint16 one[VECTORS] = {vload16(0, weights), vload16(1, weights)};
+        EACH_SUM(PLACES) DOT(sum[r][v], from[r / PIECE][r % PIECE * WORDS + k], one[v]);
       }
-#pragma unroll
-      for (int i = 0; i < PIECES; i++) from[i] += apart;
+      UNROLLED(i, PIECES) from[i] += apart;
     }
   }
-#pragma unroll
-  for (int p = 0; p < PLACES; p++)
-#pragma unroll
-    for (int v = 0; v < 2; v++) vstore16(sum[p][v], p * 2 + v, tile);
+  EACH_SUM(PLACES) vstore16(sum[r][v], r * VECTORS + v, tile);
 }
 #endif
 
 /* Initial sums: minus what the flipped sign bit of x adds to them. */
 APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {
-  SUMS less[2] = {(SUMS)(0), (SUMS)(0)};
+  SUMS less[VECTORS] = {(SUMS)(0), (SUMS)(0)};
 #if INTEGER && !TILES
-  for (int k = 0; TURNED && k < words; k++, w += PANEL)
-#pragma unroll
-    for (int v = 0; v < 2; v++) DOT(less[v], TURNED, vload16(v, w));
+  for (int k = 0; TURNED && k < words; k++, w += PANEL) UNROLLED(v, VECTORS) DOT(less[v], TURNED, vload16(v, w));
 #endif
-#pragma unroll
-  for (int v = 0; v < 2; v++) vstore16((SUMS)(0) - less[v], v, start);
+  UNROLLED(v, VECTORS) vstore16((SUMS)(0) - less[v], v, start);
 }
 
 #if DENSE
@@ -199,18 +137,16 @@ APART static void FN(copy_line)(const __global RAW *x, const int plane, const in
                                 const int low, const int mul, const int half_line, const int pixel, __global uint *to) {
   for (int part = 0; part < mul; part++, to += half_line * PIXEL) {
     const int first = low + part;
-    const int begin = in ? clamp(first < 0 ? (mul - 1 - first) / mul : 0, 0, half_line) : half_line;
-    const int end = in ? clamp(size > first ? (size - 1 - first) / mul + 1 : 0, begin, half_line) : half_line;
-    FN(blank)(begin, pixel, to);
-    FN(blank)(half_line - end, pixel, to + end * PIXEL);
+    const int2 own = in ? clade_inside(first, mul, size, half_line) : (int2)(half_line);
+    FN(blank)(own.x, pixel, to);
+    FN(blank)(half_line - own.y, pixel, to + own.y * PIXEL);
 #if DENSE
     for (int k = 0; k < WORDS; k++)
-      for (int i = begin; i < end; i++)
-        to[i * PIXEL + k] =
-            FN(word)(x + k * QUAD * plane + first + i * mul, plane, channels - k * QUAD) ^ TURNED;
+      for (int i = own.x; i < own.y; i++)
+        to[i * PIXEL + k] = FN(word)(x + k * QUAD * plane + first + i * mul, plane, channels - k * QUAD) ^ TURNED;
 #else
-    const __global uint *from = (const __global uint *)x + (first + begin * mul) * WORDS;
-    for (int i = begin; i < end; i++, from += mul * WORDS)
+    const __global uint *from = (const __global uint *)x + (first + own.x * mul) * WORDS;
+    for (int i = own.x; i < own.y; i++, from += mul * WORDS)
       CLADE_PASTE(vstore, WORDS)(CLADE_PASTE(vload, WORDS)(0, from) ^ TURNED, 0, to + i * PIXEL);
 #endif
   }
@@ -235,7 +171,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
   USE(const STORAGE(TB), w);
   USE(STORAGE(OUT), y);
   USE(uint, space);
-  SUM tile[PLACES * PANEL] __attribute__((aligned(64))), start[PANEL] __attribute__((aligned(64)));
+  SUM tile[PLACES * PANEL] ALIGNED, start[PANEL] ALIGNED;
   int tap[MOST_TAPS], skip[MOST_TAPS];
   space += item * part.s3;
   BEGIN_TILES(PIECE, step);
@@ -244,8 +180,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
     const int down = s / cuts / phases / turns, images = min((int)part.s5, (int)dims.s0 - batch0);
     const int panel0 = (int)((long)panels * down / part.s1), panel1 = (int)((long)panels * (down + 1) / part.s1);
     const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
-    const int piece0 = cut * (int)part.s0;
-    const int piece1 = min(piece0 + (int)part.s0, grid.x * across);
+    const int piece0 = cut * (int)part.s0, piece1 = min(piece0 + (int)part.s0, grid.x * across);
     if (piece0 >= piece1) continue;
     const int line0 = piece0 / across, lines = (piece1 - 1) / across + 1 - line0;
     int count = 0;
@@ -295,7 +230,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
           many[k] = i + k < all ? min(grid.y - left, PIECE) : 0;
           goal[k] = (first.x + line * div.x) * result.y + first.y + left * div.y;
           batch[k] = batch0 + image;
-          FN(ask)(y + batch[k] * y_s.s5, y_s, batch[k], row0, there, goal[k], div.y, many[k] EPILOGUE_PASS);
+          FN(ask)(there, many[k], div.y, y + batch[k] * y_s.s5, y_s, batch[k], row0, goal[k] EPILOGUE_PASS);
           if (i + k + 1 >= all) continue; /* past the end: repeat the last piece and store nothing */
           column++;
           if (column < across && line * across + column < piece1) continue;
@@ -309,50 +244,13 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
         FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, pixel, step, tile);
         for (int k = 0; k < PIECES; k++)
           FN(finish)
-        (tile + (k * PIECE + behind[k]) * PANEL, y + batch[k] * y_s.s5, y_s, batch[k], row0, there, goal[k], div.y,
-         many[k] EPILOGUE_PASS);
+        (tile + (k * PIECE + behind[k]) * PANEL, there, many[k], div.y, y + batch[k] * y_s.s5, y_s, batch[k], row0,
+         goal[k] EPILOGUE_PASS);
       }
     }
   }
   END_TILES;
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_mma)(ARGS) {
-  FN(conv2d_mma_item)
-  ((int)get_global_id(0), PASS(x), PASS(w), PASS(y), PASS(space), dims, taps, map, part, y_s EPILOGUE_PASS);
-}
-#undef ARGS
-#undef OUT_ARGS
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
-#undef PANEL
-#undef PLACES
-#undef SIGNED
-#undef SIGNED_natural
-#undef SIGNED_whole
-#undef FLIP
-#undef PIXEL
-#undef TILE_OPERANDS
-#undef TURNED_natural
-#undef TURNED_whole
-#undef TURNED_real
-#undef TURNED
-#undef SIXTEEN
-#undef RESULT
-#undef RAW
-#undef QUAD
-#undef SUM
-#undef SUMS
-#undef VECTOR_NAME
-#undef TILE_NAME
-#undef TILE_ZERO
-#undef TILE_LOAD
-#undef TILE_STORE
-#undef TILE_DOT
-#undef BEGIN_TILES
-#undef END_TILES
-#undef SHIFT
-#undef DOT
-#undef DOT_ORDER
+GROUP(1, 1, 1)
+ITEM_KERNEL(conv2d_mma, PASS(x), PASS(w), PASS(y), PASS(space), dims, taps, map, part, y_s EPILOGUE_PASS)

@@ -1,19 +1,20 @@
-/* The derivative of a convolution by its weights, in bf16, by CPUs' units that multiply words (dot_units.cl). Images are in
- * blocks of 16 channels; a word holds one channel of two horizontally neighboring pixels.
+/* The derivative of a convolution by its weights, in bf16, by CPUs' units that multiply words (dot_units.cl). Images are
+ * in blocks of 16 channels; a word holds one channel of two horizontally neighboring pixels.
  *
- * A work-item processes a part of the images, some blocks of x's channels and some panels of y's. For some images, or some
- * lines of one image, at a time it copies both operands to `space` as words: y as pixel pairs by the channels of a panel; x as
- * pixel pairs by the channels of a block, separately for each remainder of the column modulo the stride, and a second time
- * shifted by one pixel for taps at odd offsets. A tile of sums, HIGH channels of x by a panel, then walks along all lines. Lines
- * of y with an odd number of pixels end with a zero.
+ * A work-item processes a part of the images, some blocks of x's channels and some panels of y's. It copies some images,
+ * or some lines of one image, at a time to `space` as words: y as pixel pairs by the channels of a panel; x as pixel
+ * pairs by the channels of a block, separately for each remainder of the column modulo the stride, and a second time
+ * shifted by one pixel for taps at odd offsets. A tile of sums, HIGH channels of x by a panel, then walks along all
+ * lines. Lines of y with an odd number of pixels end with a zero.
  *
- * TILES: the tile of sums is two blocks of x by a panel. An instruction takes up to 16 pairs of a line, and lines of y end with
- * as many zeros as that needs; x is copied with the pairs of a channel one after another.
+ * TILES: the tile of sums is two blocks of x by a panel. An instruction takes up to 16 pairs of a line, and lines of y
+ * end with as many zeros as that needs; x is copied with the pairs of a channel one after another.
  *
- * dims and map are those of conv2d_weights.cl. taps: height and width of the window. plan: cuts of y's channels and of x's;
- * images and lines at a time; words of `space` per work-item, and how many of them are for x; the row pitch of a part of the
- * sums, whose rows are (channel of x, tap); parts. */
+ * dims and map are those of conv2d_weights.cl. taps: height and width of the window. plan: cuts of y's channels and of
+ * x's; images and lines at a time; words of `space` per work-item, and how many of them are for x; the row pitch of a
+ * part of the sums, whose rows are (channel of x, tap); parts. */
 #define PANEL   32
+#define VECTORS 2
 #define BLOCK   16
 #if TILES
 #define HIGH   16
@@ -50,11 +51,11 @@ APART static void FN(pairs_of_each)(const __global RAW *x, const int size, const
                                     const int count, __global uint *to) {
   for (int j = 0, at = first + skip * mul; j < count; j += 8) {
     float8 low[8], high[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++, at += 2 * mul) {
+    UNROLLED(i, 8) {
       const float16 word = as_float16(FN(pair)(x, size, at, at + mul));
       low[i] = word.lo;
       high[i] = word.hi;
+      at += 2 * mul;
     }
     clade_turn(low);
     clade_turn(high);
@@ -93,10 +94,7 @@ static void FN(sums)(SUMS_OPERANDS) {
 #elif TILES
 APART static void FN(sums)(SUMS_OPERANDS) {
   __global float *second = out + BLOCK * next;
-  TILE_ZERO(0);
-  TILE_ZERO(1);
-  TILE_ZERO(2);
-  TILE_ZERO(3);
+  ZERO_SUMS
   if (!first) {
     TILE_LOAD(0, out, next);
     if (whole) TILE_LOAD(1, out + 16, next);
@@ -106,18 +104,8 @@ APART static void FN(sums)(SUMS_OPERANDS) {
   for (int i = 0; i < images; i++)
     for (int l = 0; l < lines; l++) {
       const __global uint *a = x + (long)i * x_image + (long)l * x_line, *b = y + (long)i * y_image + (long)l * y_line;
-      for (int j = 0; j < pairs; j += step, a += step, b += step * PANEL) {
-        TILE_LOAD(4, a, line);
-        TILE_LOAD(6, b, PANEL);
-        TILE_LOAD(7, b + 16, PANEL);
-        TILE_DOT(0, 4, 6);
-        TILE_DOT(1, 4, 7);
-        if (blocks > 1) {
-          TILE_LOAD(5, a + x_block, line);
-          TILE_DOT(2, 5, 6);
-          TILE_DOT(3, 5, 7);
-        }
-      }
+      for (int j = 0; j < pairs; j += step, a += step, b += step * PANEL)
+        ADD_PRODUCTS(a, a + x_block, blocks > 1, line, b)
     }
   TILE_STORE(0, out, next);
   if (whole) TILE_STORE(1, out + 16, next);
@@ -126,33 +114,22 @@ APART static void FN(sums)(SUMS_OPERANDS) {
 }
 #else
 APART static void FN(sums)(SUMS_OPERANDS) {
-  SUMS sum[HIGH][2];
-#pragma unroll
-  for (int c = 0; c < HIGH; c++)
-#pragma unroll
-    for (int v = 0; v < 2; v++) sum[c][v] = (SUMS)(0);
+  SUMS sum[HIGH][VECTORS];
+  EACH_SUM(HIGH) sum[r][v] = (SUMS)(0);
   for (int i = 0; i < images; i++)
     for (int l = 0; l < lines; l++) {
       const __global uint *a = x + (long)i * x_image + (long)l * x_line, *b = y + (long)i * y_image + (long)l * y_line;
 #pragma clang loop unroll(disable)
       for (int j = 0; j < pairs; j++, a += BLOCK, b += PANEL) {
-        const uint16 low = vload16(0, b), high = vload16(1, b);
-#pragma unroll
-        for (int c = 0; c < HIGH; c++) {
-          const uint16 word = a[c];
-          DOT(sum[c][0], word, low);
-          DOT(sum[c][1], word, high);
-        }
+        const uint16 one[VECTORS] = {vload16(0, b), vload16(1, b)};
+        EACH_SUM(HIGH) DOT(sum[r][v], a[r], one[v]);
       }
     }
-#pragma unroll
-  for (int c = 0; c < HIGH; c++, out += next)
-#pragma unroll
-    for (int v = 0; v < 2; v++) {
-      if (v && !whole) continue;
-      if (!first) sum[c][v] += vload16(v, out);
-      vstore16(sum[c][v], v, out);
-    }
+  EACH_SUM(HIGH) {
+    if (v && !whole) continue;
+    if (!first) sum[r][v] += vload16(v, out + r * next);
+    vstore16(sum[r][v], v, out + r * next);
+  }
 }
 #endif
 
@@ -207,9 +184,9 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
       for (int b = block0; b < block1; b += BLOCKS)
         for (int t = 0; t < count; t++) {
           const int shift = add.x + t / window.y * delta.x, move = t % window.y * delta.y, by = move / mul.y;
-          const int begin = max(shift < 0 ? (mul.x - 1 - shift) / mul.x : 0, line0);
-          const int end = min(size.x > shift ? (size.x - 1 - shift) / mul.x + 1 : 0, line0 + lines);
-          const int there = max(end - begin, 0), own = move % mul.y * turns + by % 2;
+          const int2 inside = clade_inside(shift, mul.x, size.x, result.x);
+          const int begin = max(inside.x, line0), there = max(min(inside.y, line0 + lines) - begin, 0);
+          const int own = move % mul.y * turns + by % 2;
           const __global uint *from = space + (b - block0) * x_block + own * held * BLOCK + by / 2 * (TILES ? 1 : BLOCK) +
                                       (there ? (begin * mul.x + shift - low) * x_line : 0);
           for (int p = panel0; p < panel1; p++)
@@ -223,32 +200,5 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
   END_TILES;
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_weights_mma)(ARGS) {
-  FN(conv2d_weights_mma_item)
-  ((int)get_global_id(0), PASS(x), PASS(y), PASS(out), PASS(space), dims, taps, map, plan);
-}
-#undef ARGS
-#undef PANEL
-#undef BLOCK
-#undef HIGH
-#undef BLOCKS
-#undef COPY_X
-#undef SUMS_OPERANDS
-#undef INTEGER
-#undef SIGNED
-#undef FLIP
-#undef RAW
-#undef QUAD
-#undef SUM
-#undef SUMS
-#undef VECTOR_NAME
-#undef TILE_NAME
-#undef TILE_ZERO
-#undef TILE_LOAD
-#undef TILE_STORE
-#undef TILE_DOT
-#undef BEGIN_TILES
-#undef END_TILES
-#undef SHIFT
-#undef DOT
-#undef DOT_ORDER
+GROUP(1, 1, 1)
+ITEM_KERNEL(conv2d_weights_mma, PASS(x), PASS(y), PASS(out), PASS(space), dims, taps, map, plan)

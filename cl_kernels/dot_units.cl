@@ -52,6 +52,25 @@ static inline SUMS FN(multiply)(SUMS sum, uint16 a, uint16 b) {
 #define TILE_STORE(t, p, line) \
   __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(p), "r"((size_t)(line)*4) : "memory")
 #define TILE_DOT(sum, a, b) __asm__ volatile(TILE_NAME " %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::: "memory")
+/* Sums of one or two tiles of lines by both vectors of a panel. */
+#define ZERO_SUMS \
+  TILE_ZERO(0);   \
+  TILE_ZERO(1);   \
+  TILE_ZERO(2);   \
+  TILE_ZERO(3);
+#define ADD_PRODUCTS(first, second, both, line, panel) \
+  {                                                    \
+    TILE_LOAD(4, first, line);                         \
+    TILE_LOAD(6, panel, PANEL);                        \
+    TILE_LOAD(7, (panel) + 16, PANEL);                 \
+    TILE_DOT(0, 4, 6);                                 \
+    TILE_DOT(1, 4, 7);                                 \
+    if (both) {                                        \
+      TILE_LOAD(5, second, line);                      \
+      TILE_DOT(2, 5, 6);                               \
+      TILE_DOT(3, 5, 7);                               \
+    }                                                  \
+  }
 static inline void FN(begin_tiles)(const int lines, const int words) {
   uchar tiles[64];
   for (int i = 0; i < 64; i++) tiles[i] = i == 0;
