@@ -147,22 +147,9 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
 #elif TILES
 static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   SUM part[TM * PANEL];
-  TILE_ZERO(0);
-  TILE_ZERO(1);
-  TILE_ZERO(2);
-  TILE_ZERO(3);
-  for (index_t k = 0; k < words; k += STEP, a += STEP, b += STEP * PANEL) {
-    TILE_LOAD(4, a, LINE);
-    TILE_LOAD(6, b, PANEL);
-    TILE_LOAD(7, b + STEP, PANEL);
-    TILE_DOT(0, 4, 6);
-    TILE_DOT(1, 4, 7);
-    if (rows > STEP) {
-      TILE_LOAD(5, a + STEP * LINE, LINE);
-      TILE_DOT(2, 5, 6);
-      TILE_DOT(3, 5, 7);
-    }
-  }
+  ZERO_SUMS
+  for (index_t k = 0; k < words; k += STEP, a += STEP, b += STEP * PANEL)
+    ADD_PRODUCTS(a, a + STEP * LINE, rows > STEP, LINE, b)
   TILE_STORE(0, part, PANEL);
   TILE_STORE(1, part + STEP, PANEL);
   TILE_STORE(2, part + STEP * PANEL, PANEL);
@@ -494,40 +481,3 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPIL
   FN(gemm_forward_mma_bare_item)((long)get_global_id(0), GEMM_PASS, plan EPILOGUE_PASS);
 }
 #endif
-#undef PANEL
-#undef STEP
-#undef RAW
-#undef QUAD
-#undef SUM
-#undef SUMS
-#undef RESULT
-#undef STORE_SUMS
-#undef EACH_ROW
-#undef SIGNED_natural
-#undef SIGNED_whole
-#undef SIGNED
-#undef TILE_NAME
-#undef VECTOR_NAME
-#undef FLIP
-#undef SHIFT
-#undef HIGH
-#undef LOW
-#undef START
-#undef LESS
-#undef TILE_OPERANDS
-#undef BARE_OPERANDS
-#undef TILE_ARGS
-#undef TILE_PASS
-#undef WHOLE
-#undef EPILOGUE_LOAD16
-#undef EPILOGUE_AT
-#undef DOT
-#undef DOT_ORDER
-#undef TILE_ZERO
-#undef TILE_LOAD
-#undef TILE_STORE
-#undef TILE_DOT
-#undef BEGIN_TILES
-#undef END_TILES
-#undef GEMM_ARGS
-#undef GEMM_PASS
