@@ -47,9 +47,10 @@ typedef struct clade__conv {
   int64_t taps, columns, outputs;
   int64_t w_group, w_row, w_inner; /* strides of the weights */
   clade__map_1d map[2];
-  bool forward;   /* not conv2d_data */
-  bool depthwise; /* groups of one channel */
-  bool point;     /* 1 x 1 windows without stride and padding: a matrix product in NCHW */
+  int64_t grid[2], phases; /* positions of the largest phase; number of phases */
+  bool forward;            /* not conv2d_data */
+  bool depthwise;          /* groups of one channel */
+  bool point;              /* 1 x 1 windows without stride and padding: a matrix product in NCHW */
 } clade__conv;
 clade__conv clade__conv_of(const clade_node *n);
 clade__conv clade__conv_flat(const clade_node *n); /* with each image as one line if windows are points */
@@ -74,6 +75,12 @@ enum {
 };
 enum { CLADE__MOST_TAPS = 128 };
 const char *clade__conv_refuses(const clade_query *q, unsigned needs);
+/* For functions that return NULL or a reason: returns a reason that another one has. */
+#define CLADE__REFUSE(reason)   \
+  do {                          \
+    const char *why = (reason); \
+    if (why) return why;        \
+  } while (0)
 const char *clade__gather_point_refuses(const clade_query *q); /* for products of f32 with points (gemm.c) */
 
 /* Seconds for cycles that are summed over all cores; a core starts two vector operations per cycle. */
@@ -116,6 +123,8 @@ clade_status clade__gather_begin(clade_emit *e, const clade_query *q, const char
 void clade__conv_operands(clade_kernel_step *s);                    /* both operands and the result */
 void clade__conv_sizes(clade_kernel_step *s, const clade__conv *c); /* n to result[1] */
 void clade__conv_maps(clade_kernel_step *s, const clade__conv *c);
+/* Sizes; the kernel's height and width, and `count` more numbers; maps. */
+void clade__conv_problem(clade_kernel_step *s, const clade__conv *c, int count, const int64_t *more);
 /* Strides of the epilogue's operands along blocks of channels, images, channels and pixels ([4] to [7]). */
 void clade__gather_strides(const clade_node *n, int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK]);
 void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n);

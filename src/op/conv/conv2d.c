@@ -38,13 +38,10 @@ static clade_status check(const clade_node *n, const clade_shape *x, const clade
   const clade__conv_attrs *a = n->attrs;
   const char *op = n->op->name;
   char s[200], t[200];
-  if (w->rank != 4)
-    return CLADE_FAIL(BAD_SHAPE, "%s: w is %s; expected [out, in / groups, height, width]", op,
-                      clade_shape_text(w, s, sizeof s));
-  for (int i = 0; i < 2; i++)
-    if (w->dim[2 + i] != a->window.kernel[i])
-      return CLADE_FAIL(BAD_SHAPE, "%s: w is %s; expected a kernel of %d x %d", op, clade_shape_text(w, s, sizeof s),
-                        a->window.kernel[0], a->window.kernel[1]);
+  const int32_t *kernel = a->window.kernel;
+  if (w->rank != 4 || w->dim[2] != kernel[0] || w->dim[3] != kernel[1])
+    return CLADE_FAIL(BAD_SHAPE, "%s: w is %s; expected a kernel of %d x %d in [out, in / groups, height, width]", op,
+                      clade_shape_text(w, s, sizeof s), kernel[0], kernel[1]);
   if (a->groups < 1) return CLADE_FAIL(INVALID, "%s: .groups is %d; expected at least 1", op, a->groups);
   if (!clade_dim_is_symbol(w->dim[0]) && w->dim[0] % a->groups)
     return CLADE_FAIL(BAD_SHAPE,

@@ -59,9 +59,7 @@ clade_kernel_step *clade__weights_open(clade_emit *e, const clade_query *q, cons
 clade_kernel_step *clade__weights_begin(clade_emit *e, const clade_query *q, const char *kernel, const clade__conv *c,
                                         int64_t parts) {
   clade_kernel_step *s = clade__weights_open(e, q, kernel, 0, parts, false);
-  clade__conv_sizes(s, c);
-  CLADE__EMIT8(s, c->kernel[0], c->kernel[1], parts);
-  clade__conv_maps(s, c);
+  clade__conv_problem(s, c, 1, &parts);
   return s;
 }
 

@@ -52,8 +52,7 @@ static plan plan_in(const clade_query *q, bool x_blocked) {
 static const char *accept(const clade_query *q) {
   const clade__conv g = clade__conv_of(q->node);
   const bool whole = clade__is_integer(q->node->in[0].dtype);
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_SMALL);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_SMALL));
   if (whole && g.taps > EXACT_TAPS) return "made for windows whose sums of bytes floats hold exactly";
   if (g.map[0].div > PHASES || g.map[1].div > PHASES) return "made for small steps";
   return plan_in(q, q->config[0] == CLADE__BLOCKED).fits
@@ -105,9 +104,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
       {"Y_BLOCKED", n->out[0].layout.block > 0}, {"SOURCE", SOURCE}, {"BLOCK", BLOCK}, {"PHASES", PHASES});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_depthwise", CLADE__WHOLE, defines, &s));
   clade__conv_operands(s);
-  clade__conv_sizes(s, g);
-  CLADE__EMIT8(s, g->kernel[0], g->kernel[1]);
-  clade__conv_maps(s, g);
+  clade__conv_problem(s, g, 0, NULL);
   CLADE__EMIT8(s, p.blocks, p.lines, p.columns);
   return clade__gather_end(s, q, clade__ceil_div(p.units, p.blocks) * p.boxes);
 }
@@ -167,8 +164,7 @@ static sums sums_of(const clade_query *q) {
 
 static const char *weights_accept(const clade_query *q) {
   const clade__conv c = clade__conv_of(q->node);
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_FLOATS | CLADE__CONV_FEW);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_FLOATS | CLADE__CONV_FEW));
   if (c.taps > SUMMED_TAPS) return "made for small windows";
   return q->config[0] == CLADE__BLOCKED || at_once(&c) ? NULL
                                                        : "a window's lines are too many for a work-item's memory";

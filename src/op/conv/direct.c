@@ -11,13 +11,13 @@ enum { LAYOUTS, IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS
 enum { ALL, LINE, ONE }; /* taps at a time */
 
 /* ---- the problem ---- */
-/* Positions of the largest phase and, along each axis, what is copied of the source: every `unit`-th pixel, where
+/* Taps of the largest phase and, along each axis, what is copied of the source: every `unit`-th pixel, where
  * neighboring positions are `apart` and neighboring taps `next` copied pixels from each other. */
 typedef struct problem {
   clade__conv g;
-  int64_t grid[2], taps[2], phases, unit[2], apart[2], next[2];
-  double mean_taps; /* of a phase */
-  double reached;   /* fraction of all products that tiles do not skip */
+  int64_t taps[2], unit[2], apart[2], next[2], some[2]; /* taps at a time */
+  double mean_taps;                                     /* of a phase */
+  double reached;                                       /* fraction of all products that tiles do not skip */
   int kind;
   bool x_blocked, y_blocked, packed;
 } problem;
@@ -26,17 +26,19 @@ static int width_of(const clade_query *q) { return clade__vector_width(q->device
 /* Positions per register tile. With 16 lanes, more than ten would run out of registers for addresses. */
 static int tile_places(int width) { return width == 16 ? 10 : width == 8 ? 6 : 3; }
 
-static int64_t held(const problem *p, int axis, int64_t places, int64_t taps) {
-  return (places - 1) * p->apart[axis] + (taps - 1) * p->next[axis] + 1;
+static int64_t held(const problem *p, int axis, int64_t places) {
+  return (places - 1) * p->apart[axis] + (p->some[axis] - 1) * p->next[axis] + 1;
 }
 
 /* Taps that are summed at a time. Depends only on the problem, since it determines the summation order. */
 static void settle_taps(problem *p) {
-  int64_t some = CLADE_MIN(p->g.inner, LANES);
-  for (p->kind = ALL; p->kind < ONE; p->kind++) {
-    int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->taps[1];
-    double source = (double)held(p, 0, 1, y) * (double)held(p, 1, 16, x) * (double)some;
-    if (y * x <= MOST_TAPS && y * x * some * 32 <= WEIGHTS && source <= SOURCE / 4) return;
+  int64_t inner = CLADE_MIN(p->g.inner, LANES);
+  for (p->kind = ALL;; p->kind++) {
+    p->some[0] = p->kind == ALL ? p->taps[0] : 1;
+    p->some[1] = p->kind == ONE ? 1 : p->taps[1];
+    const int64_t taps = p->some[0] * p->some[1];
+    const double source = (double)held(p, 0, 1) * (double)held(p, 1, 16) * (double)inner;
+    if (p->kind == ONE || (taps <= MOST_TAPS && taps * inner * 32 <= WEIGHTS && source <= SOURCE / 4)) return;
   }
 }
 
@@ -62,49 +64,43 @@ static double reached(const problem *p, int places) {
   return part;
 }
 
-static problem problem_of(const clade_node *n) {
-  problem p = {.g = clade__conv_flat(n), .phases = 1, .mean_taps = 1};
+static problem problem_of(const clade_query *q) {
+  const clade_node *n = q->node;
+  problem p = {.g = clade__conv_flat(n), .mean_taps = 1};
   for (int i = 0; i < 2; i++) {
     const clade__map_1d m = p.g.map[i];
     const int64_t delta = m.delta < 0 ? -m.delta : m.delta, period = clade__map_step(m), move = delta * period / m.div;
-    p.grid[i] = clade__ceil_div(p.g.result[i], m.div);
     p.taps[i] = clade__ceil_div(p.g.kernel[i], period);
     p.unit[i] = p.taps[i] > 1 ? clade__gcd(m.mul, move) : m.mul;
     p.apart[i] = m.mul / p.unit[i];
     p.next[i] = move / p.unit[i];
-    p.phases *= m.div;
     p.mean_taps *= (double)p.g.kernel[i] / (double)m.div;
   }
   p.x_blocked = n->in[0].layout.block > 0;
   p.y_blocked = n->out[0].layout.block > 0;
   p.packed = n->in[1].layout.block > 0;
   settle_taps(&p);
+  p.reached = reached(&p, tile_places(width_of(q)));
   return p;
 }
 
 /* ---- blocks of results ---- */
 static int64_t depth_of(const clade_query *q, const problem *p, int panel) {
   uint64_t l1 = q->device->l1_bytes ? CLADE_MIN(q->device->l1_bytes, 65536u) : 32768;
-  int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->kind == ONE ? 1 : p->taps[1];
-  int64_t room = SOURCE / (held(p, 0, 1, y) * held(p, 1, 16, x)); /* for at least sixteen positions */
-  int64_t most = CLADE_MAX(CLADE_MIN((int64_t)(l1 / 2) / (4 * panel * y * x), room * 6 / 10), 1);
+  int64_t room = SOURCE / (held(p, 0, 1) * held(p, 1, 16)); /* for at least sixteen positions */
+  int64_t most = CLADE_MAX(CLADE_MIN((int64_t)(l1 / 2) / (4 * panel * p->some[0] * p->some[1]), room * 6 / 10), 1);
   int64_t parts = CLADE_MAX((p->g.inner + most / 4) / most, 1);
   return clade__up(CLADE_MAX((p->g.inner + parts - 1) / parts, 1), LANES);
 }
 
 static double held_of(const problem *p, const int32_t *config) {
-  int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->kind == ONE ? 1 : p->taps[1];
-  return (double)config[IMAGES] * (double)held(p, 0, config[LINES], y) * (double)held(p, 1, config[COLUMNS], x);
-}
-
-static bool single_pass(const problem *p, const int32_t *config) {
-  return p->kind == ALL && p->g.inner <= config[DEPTH];
+  return (double)config[IMAGES] * (double)held(p, 0, config[LINES]) * (double)held(p, 1, config[COLUMNS]);
 }
 
 /* Reduces the block until the kernel's buffers hold it. */
 static void fit(const problem *p, int width, int32_t *config) {
   int64_t panel = config[VECTORS] * width, depth = CLADE_MIN((int64_t)config[DEPTH], p->g.inner);
-  const int64_t total[] = {p->g.n, p->grid[0], p->grid[1]};
+  const int64_t total[] = {p->g.n, p->g.grid[0], p->g.grid[1]};
   for (int i = IMAGES; i <= COLUMNS; i++)
     while (config[i] > 1 && (held_of(p, config) * (double)depth > SOURCE ||
                              (int64_t)config[IMAGES] * config[LINES] * config[COLUMNS] > MOST_PLACES - 16)) {
@@ -115,8 +111,8 @@ static void fit(const problem *p, int width, int32_t *config) {
       config[i] = (int32_t)CLADE_MIN(part, config[i] - 1);
     }
   int64_t places = clade__up((int64_t)config[IMAGES] * config[LINES] * config[COLUMNS], config[PLACES]);
-  int64_t channels =
-      single_pass(p, config) ? config[CHANNELS] : CLADE_MIN(config[CHANNELS], BLOCK / places / panel * panel);
+  int64_t channels = config[CHANNELS];
+  if (p->kind != ALL || p->g.inner > config[DEPTH]) channels = CLADE_MIN(channels, BLOCK / places / panel * panel);
   config[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
 }
 
@@ -138,11 +134,11 @@ static double cycles(const clade_query *q, const void *of, const int32_t *config
   double weights = panels * depth * config[VECTORS] * load;
   double element = p->x_blocked && inner >= LANES ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
   double source = held_of(p, config) * inner * at_once * element;
-  double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
+  double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->g.phases > 1 ? 2 : 0.6);
   double item = multiply + weights + source + finish + 3000;
-  double items = ceil((double)g->n / config[IMAGES]) * ceil((double)p->grid[0] / config[LINES]) *
-                 ceil((double)p->grid[1] / config[COLUMNS]) * ceil((double)g->rows / config[CHANNELS]) *
-                 (double)(g->groups * p->phases);
+  double items = ceil((double)g->n / config[IMAGES]) * ceil((double)p->g.grid[0] / config[LINES]) *
+                 ceil((double)p->g.grid[1] / config[COLUMNS]) * ceil((double)g->rows / config[CHANNELS]) *
+                 (double)(g->groups * g->phases);
   return ceil(items / units) * item;
 }
 
@@ -154,7 +150,7 @@ static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
   int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : 2;
   int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
   if (b >= SPLITS || (b && splits[b] > panels)) return false;
-  int64_t n = CLADE_MAX(p->g.n, 1), y = CLADE_MAX(p->grid[0], 1), x = CLADE_MAX(p->grid[1], 1);
+  int64_t n = CLADE_MAX(p->g.n, 1), y = CLADE_MAX(p->g.grid[0], 1), x = CLADE_MAX(p->g.grid[1], 1);
   int64_t box[] = {1, y, x};
   if (y * x <= most / 2 && a < SHAPES / 2) { /* several images */
     box[0] = CLADE_MIN((n + a) / (a + 1), most / (y * x));
@@ -179,15 +175,9 @@ static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
   return true;
 }
 
-static problem costed(const clade_query *q) {
-  problem p = problem_of(q->node);
-  p.reached = reached(&p, tile_places(width_of(q)));
-  return p;
-}
-
 /* The problem as it will be in an alternative's layouts. */
 static problem problem_in(const clade_query *q, int alternative) {
-  problem p = costed(q);
+  problem p = problem_of(q);
   p.x_blocked = alternative == CLADE__BLOCKED;
   p.y_blocked = alternative != CLADE__DENSE;
   p.packed = true;
@@ -226,7 +216,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 
 /* ---- steps ---- */
 static double cost(const clade_query *q) {
-  const problem p = costed(q);
+  const problem p = problem_of(q);
   return clade__conv_cost(q, cycles(q, &p, q->config, (double)clade__conv_units(q)) * q->device->compute_units);
 }
 
@@ -234,17 +224,14 @@ static double cost(const clade_query *q) {
 static void weights_strides(const problem *p, int64_t panel, int64_t *s) {
   const clade__conv *g = &p->g;
   const int64_t panels = clade__ceil_div(g->rows, panel), slice = g->taps * panel, all = g->inner * slice;
-  if (!p->packed)
-    memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
-  else if (g->forward)
-    memcpy(s, (int64_t[]){panels * all, all, 1, slice, panel}, 5 * sizeof *s);
-  else
-    memcpy(s, (int64_t[]){all, g->groups * all, 1, slice, panel}, 5 * sizeof *s);
+  const int64_t dense[] = {g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1};
+  const int64_t packed[] = {g->forward ? panels * all : all, g->forward ? all : g->groups * all, 1, slice, panel};
+  memcpy(s, p->packed ? packed : dense, sizeof dense);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const int32_t *config = q->config;
-  const problem p = problem_of(q->node);
+  const problem p = problem_of(q);
   const clade__conv *g = &p.g;
   int64_t w[5];
   clade_kernel_step *s;
@@ -253,18 +240,16 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
                      {"BLOCK", BLOCK}, {"MOST_PLACES", MOST_PLACES}, {"MOST_TAPS", MOST_TAPS});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_gather_direct", CLADE__SIXTEEN, defines, &s));
   clade__conv_operands(s);
-  clade__conv_sizes(s, g);
   weights_strides(&p, config[VECTORS] * width_of(q), w);
-  CLADE__EMIT8(s, g->kernel[0], g->kernel[1], w[0], w[1], w[2], w[3], w[4]);
-  clade__conv_maps(s, g);
-  const int64_t boxes = clade__ceil_div(g->n, config[IMAGES]) * clade__ceil_div(p.grid[0], config[LINES]) *
-                        clade__ceil_div(p.grid[1], config[COLUMNS]);
+  clade__conv_problem(s, g, 5, w);
+  const int64_t boxes = clade__ceil_div(g->n, config[IMAGES]) * clade__ceil_div(p.g.grid[0], config[LINES]) *
+                        clade__ceil_div(p.g.grid[1], config[COLUMNS]);
   const int64_t cuts = clade__ceil_div(g->rows, config[CHANNELS]);
   /* Either images or weights are read repeatedly, by all work-items: the one with fewer bytes. */
   const bool turns = boxes * g->rows * g->taps < cuts * g->n * g->source[0] * g->source[1];
   CLADE__EMIT8(s, config[IMAGES], config[LINES], config[COLUMNS], config[CHANNELS], config[DEPTH], p.kind,
                p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns);
-  return clade__gather_end(s, q, boxes * cuts * g->groups * p.phases);
+  return clade__gather_end(s, q, boxes * cuts * g->groups * g->phases);
 }
 
 const clade_impl clade__gather_direct =

@@ -11,8 +11,8 @@ static const int32_t sides[] = {16, 32, 64};
 
 typedef struct plan {
   clade__conv g;
-  int64_t many[2], grid[2], tiles, chunk; /* results of a tile; tiles along both axes, in all images, at a time */
-  int64_t frequencies, blocks[2];         /* of source and of result */
+  int64_t many[2], tiles, chunk;  /* results of a tile; tiles of all images, at a time */
+  int64_t frequencies, blocks[2]; /* of source and of result */
 } plan;
 
 static int64_t parts(int64_t n, int64_t of) { return clade__ceil_div(n, of); }
@@ -25,8 +25,7 @@ static plan plan_of(const clade_query *q, int64_t side) {
   p.tiles = p.g.n;
   for (int i = 0; i < 2; i++) {
     p.many[i] = CLADE_MAX(side - p.g.kernel[i] + 1, 1); /* parameters are requested before any check */
-    p.grid[i] = parts(p.g.result[i], p.many[i]);
-    p.tiles *= p.grid[i];
+    p.tiles *= parts(p.g.result[i], p.many[i]);
   }
   int64_t bytes = p.frequencies * (p.blocks[0] + p.blocks[1]) * 2 * LANES * (int64_t)sizeof(float);
   int64_t most = p.g.depthwise ? CLADE_MAX(p.tiles, 1) : CLADE_MAX(TILES_BYTES / CLADE_MAX(bytes, 1), 1);
@@ -42,8 +41,7 @@ static bool fits(const clade__conv *g, int64_t side) {
 static const char *accept(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   const clade__conv g = clade__conv_of(q->node);
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_SMALL);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_SMALL));
   if (w->dilation[0] != 1 || w->dilation[1] != 1) return "made for windows without dilation";
   if (g.groups != 1 && !g.depthwise) return "made for one group, or one channel in each";
   if (!fits(&g, sides[CLADE_COUNT(sides) - 1])) return "made for windows of up to 48 x 48";

@@ -73,9 +73,8 @@ static const clade_space space = {sizeof(clade_space), params, defaults, configs
 static const char *accept(const clade_query *q) {
   const clade_node *n = q->node;
   const clade__elt *epilogue = &((const clade__conv_attrs *)n->attrs)->epilogue;
-  const char *reason =
-      clade__conv_refuses(q, CLADE__CONV_POINT | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_SMALL);
-  if (reason) return reason;
+  CLADE__REFUSE(
+      clade__conv_refuses(q, CLADE__CONV_POINT | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_SMALL));
   const problem p = problem_of(q);
   if (p.g.inner % CLADE__LANES || p.g.rows % CLADE__LANES || !p.g.inner) return "made for whole blocks of channels";
   if (p.places < p.tile) return "made for images of at least a tile";

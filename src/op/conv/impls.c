@@ -21,9 +21,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_gather_ref", CLADE__SINGLE, NULL, &s));
   clade__conv_operands(s);
-  clade__conv_sizes(s, &c);
-  CLADE__EMIT8(s, c.kernel[0], c.kernel[1], c.w_group, c.w_row, c.w_inner);
-  clade__conv_maps(s, &c);
+  clade__conv_problem(s, &c, 3, (int64_t[]){c.w_group, c.w_row, c.w_inner});
   clade__gather_epilogue(s, q->node);
   clade_emit_range(s, 3, global, (size_t[]){16, 1, 1});
   return CLADE_OK;

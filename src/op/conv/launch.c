@@ -68,6 +68,14 @@ void clade__conv_maps(clade_kernel_step *s, const clade__conv *c) {
   CLADE__EMIT8(s, y->mul, y->add, y->delta, y->div, x->mul, x->add, x->delta, x->div);
 }
 
+void clade__conv_problem(clade_kernel_step *s, const clade__conv *c, int count, const int64_t *more) {
+  int64_t numbers[8] = {c->kernel[0], c->kernel[1]};
+  for (int i = 0; i < count; i++) numbers[2 + i] = more[i];
+  clade__conv_sizes(s, c);
+  clade_emit_index8(s, 2 + count, numbers);
+  clade__conv_maps(s, c);
+}
+
 /* The element of (image, channel, pixel) is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. If all
  * channels are last, they are one block. */
 static void strides_of(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {

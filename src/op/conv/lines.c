@@ -24,9 +24,9 @@ static double step(int64_t rows, int64_t vectors) {
 }
 
 /* Three or six channels, by as many vectors as the remaining registers hold, or fewer if a line ends. */
-static void tile_of(const clade_query *q, int64_t div, plan *p) {
+static void tile_of(const clade_query *q, plan *p) {
   static const int choice[] = {7, 4, 2};
-  int64_t width = clade__vector_width(q->device), line = clade__ceil_div(p->g.result[1], div);
+  int64_t width = clade__vector_width(q->device), line = p->g.grid[1];
   int64_t rows = p->rows = width == 4 ? 2 : p->g.rows <= 3 ? 3 : 6, registers = width == 16 ? 31 : 15;
   double best = INFINITY;
   for (size_t i = 0; i < CLADE_COUNT(choice); i++) {
@@ -50,11 +50,12 @@ static plan plan_of(const clade_query *q) {
   plan p = {.g = clade__conv_of(q->node), .images = 1};
   const clade__conv *g = &p.g;
   const clade__map_1d down = g->map[0], along = g->map[1];
-  tile_of(q, along.div, &p);
+  tile_of(q, &p);
   int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = clade__ceil_div(g->rows, p.rows);
-  int64_t units = clade__conv_units(q), grid = clade__ceil_div(g->result[1], along.div);
+  int64_t units = clade__conv_units(q);
   p.left = CLADE_MAX((-(along.add + CLADE_MIN(reach, 0)) + along.div - 1) / along.div, 0);
-  p.pitch = p.left + CLADE_MAX(g->source[1], grid + (along.div - 1 + along.add + CLADE_MAX(reach, 0)) / along.div);
+  p.pitch =
+      p.left + CLADE_MAX(g->source[1], g->grid[1] + (along.div - 1 + along.add + CLADE_MAX(reach, 0)) / along.div);
   int64_t parts = 0;
   do {
     p.lines = (CLADE_MAX(g->result[0], 1) + parts) / (parts + 1);
@@ -75,8 +76,7 @@ static plan plan_of(const clade_query *q) {
 static const char *accept(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   const clade__conv g = clade__conv_of(q->node);
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_F32 | CLADE__CONV_FEW);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_F32 | CLADE__CONV_FEW));
   if (g.rows > FEW) return "made for few channels of the result";
   if (CLADE_MAX(w->stride[0], w->stride[1]) > (g.forward ? 1 : 2)) return "made for step 1, or 2 to the data";
   return plan_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
@@ -104,9 +104,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
       CLADE__DEFINES({"ROWS", p.rows}, {"VECTORS", p.vectors}, {"SOURCE", SOURCE}, {"WEIGHTS", WEIGHTS});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_lines", CLADE__SIXTEEN, defines, &s));
   clade__conv_operands(s);
-  clade__conv_sizes(s, g);
-  CLADE__EMIT8(s, g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner);
-  clade__conv_maps(s, g);
+  clade__conv_problem(s, g, 3, (int64_t[]){g->w_group, g->w_row, g->w_inner});
   CLADE__EMIT8(s, p.images, p.lines, p.pitch, p.left);
   return clade__gather_end(s, q, p.items);
 }
@@ -145,8 +143,7 @@ static few few_of(const clade_query *q) {
 }
 
 static const char *weights_accept(const clade_query *q) {
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_FEW);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_FEW));
   if (clade__conv_of(q->node).rows > FEW) return "made for few rows";
   return few_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
 }

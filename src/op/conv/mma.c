@@ -18,7 +18,6 @@ typedef struct plan {
   int64_t pixel, step;          /* words per pixel of a copy; words of the inner axis per instruction */
   int piece, pieces;            /* pixels of a piece, pieces of a tile */
   double tile;                  /* cycles of a tile per step */
-  int64_t grid[2], phases;      /* output pixels of the largest phase */
   int64_t across, panels;       /* pieces of a line */
   int64_t strip, cuts, downs;   /* pieces of an image in a strip; strips of a phase; parts of the panels */
   int64_t images;               /* of a strip */
@@ -39,9 +38,10 @@ static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
   return &q->device->unit[(bytes(q->node) ? of_bytes : of_bf16)[tiles]];
 }
 
-static const char *lacks_unit(const clade_query *q, bool tiles) {
+/* As clade__conv_refuses, after the lack of a unit. */
+static const char *refuses(const clade_query *q, bool tiles, unsigned needs) {
   const clade_unit_info *unit = unit_of(q, tiles);
-  if (unit->used) return NULL;
+  if (unit->used) return clade__conv_refuses(q, needs | CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS);
   return unit->reason ? unit->reason : "the device does not have the unit for this type";
 }
 
@@ -83,9 +83,9 @@ static void settle_pieces(plan *p) {
   } all[][3] = {{{14, 1, 14}, {7, 2, 14.1}, {4, 3, 12.7}}, {{16, 2, 64}, {14, 2, 56}, {7, 2, 52}}};
   double best = INFINITY;
   for (const struct shape *s = all[p->tiles]; s < all[p->tiles] + CLADE_COUNT(all[0]); s++) {
-    const double across = ceil((double)p->grid[1] / s->piece), lines = (double)p->grid[0];
+    const double across = ceil((double)p->g.grid[1] / s->piece), lines = (double)p->g.grid[0];
     const double cycles = ceil(lines * across / s->pieces) * s->cycles;
-    if (cycles >= best || (p->bare && p->grid[1] < s->piece)) continue;
+    if (cycles >= best || (p->bare && p->g.grid[1] < s->piece)) continue;
     best = cycles;
     p->piece = s->piece;
     p->pieces = s->pieces;
@@ -102,13 +102,13 @@ static int64_t held(const plan *p, int axis, int64_t places) {
 }
 
 static int64_t room(const plan *p, int64_t lines) {
-  return p->bare ? 0 : p->pixel * held(p, 0, lines) * held(p, 1, p->grid[1]);
+  return p->bare ? 0 : p->pixel * held(p, 0, lines) * held(p, 1, p->g.grid[1]);
 }
 
 /* Cycles of a strip on a core that issues two vector operations per cycle. Weights of a panel are read once per strip
  * if the second cache holds the panels of the strip, which then serves each tile. */
 static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, int64_t panels, int64_t images) {
-  const double taps = (double)p->g.taps / (double)p->phases;
+  const double taps = (double)p->g.taps / (double)p->g.phases;
   const double steps = taps * (double)(p->inner / p->step), slower = bytes(q->node) || p->tiles ? 1 : 1.1;
   const double tiles = (double)parts(pieces * images, p->pieces), places = p->piece * p->pieces;
   const double dots = steps * p->tile * slower + taps * (double)p->blocks * 6 + places * 14 + 60;
@@ -120,8 +120,8 @@ static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, 
 }
 
 static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t downs, int64_t images) {
-  const int64_t all = p->grid[0] * p->across;
-  const int64_t strips = parts(p->g.n, images) * p->phases * parts(all, strip) * downs;
+  const int64_t all = p->g.grid[0] * p->across;
+  const int64_t strips = parts(p->g.n, images) * p->g.phases * parts(all, strip) * downs;
   double one = strip_cycles(q, p, strip, parts(p->panels, downs), images);
   if (images * room(p, parts(strip, p->across)) * WORD > clade__second_cache(q->device) / 2) one *= 1.1;
   const double cycles = (double)parts(strips, clade__conv_units(q)) * one;
@@ -133,8 +133,8 @@ static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t dow
 }
 
 static void settle_strips(const clade_query *q, plan *p) {
-  const int64_t all = p->grid[0] * p->across;
-  const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->grid[0]; /* smallest units of a strip */
+  const int64_t all = p->g.grid[0] * p->across;
+  const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->g.grid[0]; /* smallest units of a strip */
   const int64_t each = p->bare ? 4 * p->pieces : p->across;
   p->cycles = INFINITY;
   p->strip = p->images = p->downs = 1;
@@ -145,13 +145,13 @@ static void settle_strips(const clade_query *q, plan *p) {
   }
   p->cuts = parts(all, p->strip);
   p->room = clade__up(p->images * room(p, parts(p->strip, p->across)), LANES);
-  p->items = CLADE_MIN(parts(p->g.n, p->images) * p->phases * p->cuts * p->downs, 2 * clade__conv_units(q));
+  p->items = CLADE_MIN(parts(p->g.n, p->images) * p->g.phases * p->cuts * p->downs, 2 * clade__conv_units(q));
 }
 
 static plan plan_of(const clade_query *q) {
   const clade_node *n = q->node;
   const bool blocked = n->in[0].layout.block > 0;
-  plan p = {.g = clade__conv_of(n), .tiles = q->config[TILES], .phases = 1};
+  plan p = {.g = clade__conv_of(n), .tiles = q->config[TILES]};
   p.inner = parts(p.g.inner, quad(n));
   p.words = blocked ? LANES / quad(n) : p.inner;
   p.blocks = parts(p.inner, p.words);
@@ -161,22 +161,16 @@ static plan plan_of(const clade_query *q) {
   p.panels = parts(p.g.rows, PANEL);
   p.bare = blocked && !p.tiles && p.g.point && n->in[0].dtype != CLADE_I8 && p.g.result[0] * p.g.result[1] >= 4;
   if (p.bare) p.g = clade__conv_flat(n);
-  for (int i = 0; i < 2; i++) {
-    p.grid[i] = parts(p.g.result[i], p.g.map[i].div);
-    p.phases *= p.g.map[i].div;
-  }
   settle_pieces(&p);
-  p.across = parts(p.grid[1], p.piece);
+  p.across = parts(p.g.grid[1], p.piece);
   settle_strips(q, &p);
   return p;
 }
 
 static const char *accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const char *lacks = lacks_unit(q, q->config[TILES]);
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS);
   const int64_t inner = clade__conv_of(n).inner;
-  if (lacks || reason) return lacks ? lacks : reason;
+  CLADE__REFUSE(refuses(q, q->config[TILES], 0));
   if (q->config[LAYOUTS] != CLADE__BLOCKED)
     return inner > LANES ? "made for images of at most a block of channels" : NULL;
   return inner % quad(n) ? "channels end inside of a word" : NULL;
@@ -211,9 +205,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   CLADE_TRY(clade__epilogue_define_soon(s, n));
   clade__conv_operands(s);
   clade_emit_workspace(s, 0, WORD);
-  clade__conv_sizes(s, &p.g);
-  CLADE__EMIT8(s, p.g.kernel[0], p.g.kernel[1]);
-  clade__conv_maps(s, &p.g);
+  clade__conv_problem(s, &p.g, 0, NULL);
   CLADE__EMIT8(s, p.strip, p.downs, p.items, p.room, p.bare, p.images, p.pixel, p.step);
   return clade__gather_end(s, q, p.items);
 }
@@ -286,15 +278,10 @@ static sums sums_of(const clade_query *q) {
   return c;
 }
 
-static bool weights_units(const clade_query *q) { return q->node->in[0].dtype == CLADE_BF16; }
-
 static const char *weights_accept(const clade_query *q) {
-  if (!weights_units(q)) return "made for bf16";
+  if (!units(q)) return "made for bf16";
   const clade__conv p = clade__conv_flat(q->node);
-  const char *lacks = lacks_unit(q, q->config[WEIGHTS_TILES]);
-  const char *reason =
-      clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_SMALL | CLADE__CONV_TAPS | CLADE__CONV_SOME);
-  if (lacks || reason) return lacks ? lacks : reason;
+  CLADE__REFUSE(refuses(q, q->config[WEIGHTS_TILES], CLADE__CONV_SOME));
   if (p.inner % LANES || p.rows % LANES) return "made for whole blocks of channels";
   const sums c = sums_of(q);
   return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
@@ -330,9 +317,7 @@ static clade_status weights_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_mma", 0, c.parts, true);
   clade__emit_defines(s, CLADE__DEFINES({"TILES", c.tiles}, {"IMITATE", unit_of(q, c.tiles)->reason != NULL}));
   clade_emit_workspace(s, words_at(q, &c), WORD);
-  clade__conv_sizes(s, &c.p);
-  CLADE__EMIT8(s, c.p.kernel[0], c.p.kernel[1]);
-  clade__conv_maps(s, &c.p);
+  clade__conv_problem(s, &c.p, 0, NULL);
   CLADE__EMIT8(s, c.down, c.across, c.images, c.lines, c.room, c.x_words, clade__weights_pitch(q, c.parts, true),
                c.parts);
   clade__emit_items(s, c.parts * c.down * c.across);
@@ -341,6 +326,6 @@ static clade_status weights_emit(clade_emit *e, const clade_query *q) {
 
 const clade_impl clade__weights_mma =
     CLADE__CONV_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,
-                     .units = weights_units, .needs_units = UNITS_BF16, .accept = weights_accept,
+                     .units = units, .needs_units = UNITS_BF16, .accept = weights_accept,
                      .layouts = clade__weights_blocked, .cost = weights_cost, .workspace = weights_workspace,
                      .emit = weights_emit, .space = &weights_space, .file = "conv2d_weights_mma");

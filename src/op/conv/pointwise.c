@@ -101,15 +101,10 @@ static plan plan_of(const clade_query *q) {
   return p;
 }
 
-/* Vectors of the next tile's pixels that each panel prefetches, so that together they prefetch the whole tile. */
-static int64_t asked(const clade_query *q, const plan *p) {
-  return p->copies ? 0 : clade__ceil_div(q->config[VECTORS], p->panels / p->down);
-}
-
 static const char *accept(const clade_query *q) {
   const clade__conv g = clade__conv_of(q->node);
-  const char *reason = clade__gather_point_refuses(q);
-  if (reason || shallow(q)) return reason;
+  CLADE__REFUSE(clade__gather_point_refuses(q));
+  if (shallow(q)) return NULL;
   if (clade__vector_width(q->device) != 16) return "made for few inner channels, or vectors of 512 bits";
   const bool few = g.rows <= FEW_CHANNELS || (plain(q) && g.inner <= FEW_CHANNELS);
   return !copies(q, &g) || (few && g.result[0] * g.result[1] <= FEW_PLACES)
@@ -137,9 +132,11 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const int64_t items = p.down * p.across * p.g.n;
   clade_kernel_step *s;
   if (items == 0 || p.g.rows == 0 || p.places == 0) return CLADE_OK;
+  /* Vectors of the next tile's pixels that each panel prefetches, so that together they prefetch the whole tile. */
+  const int64_t asked = p.copies ? 0 : clade__ceil_div(q->config[VECTORS], p.panels / p.down);
   const clade__number *defines =
       CLADE__DEFINES({"ROWS", q->config[ROWS]}, {"VECTORS", q->config[VECTORS]}, {"SHALLOW", p.copies && shallow(q)},
-                     {"PAST", past(q)}, {"ASKED", asked(q, &p)}, {"PLAIN", plain(q)});
+                     {"PAST", past(q)}, {"ASKED", asked}, {"PLAIN", plain(q)});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_pointwise", CLADE__SIXTEEN, defines, &s));
   clade__conv_operands(s);
   if (p.copies) clade_emit_workspace(s, 0, sizeof(float));

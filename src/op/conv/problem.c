@@ -25,15 +25,20 @@ clade__conv clade__conv_of(const clade_node *n) {
   c.w_inner = data ? w->dim[1] * c.taps : c.taps;
   c.depthwise = c.groups > 1 && c.rows == 1 && c.inner == 1;
   c.point = c.taps == 1 && s->stride[0] == 1 && s->stride[1] == 1 && !(s->pad[0] | s->pad[1] | s->pad[2] | s->pad[3]);
-  for (int i = 0; i < 2; i++) c.map[i] = data ? clade__window_covered_by(s, i) : clade__window_covers(s, i);
+  c.phases = 1;
+  for (int i = 0; i < 2; i++) {
+    c.map[i] = data ? clade__window_covered_by(s, i) : clade__window_covers(s, i);
+    c.grid[i] = clade__ceil_div(c.result[i], c.map[i].div);
+    c.phases *= c.map[i].div;
+  }
   return c;
 }
 
 clade__conv clade__conv_flat(const clade_node *n) {
   clade__conv c = clade__conv_of(n);
   if (!c.point) return c;
-  c.source[1] = c.result[1] = c.source[0] * c.source[1];
-  c.source[0] = c.result[0] = 1;
+  c.source[1] = c.result[1] = c.grid[1] = c.source[0] * c.source[1];
+  c.source[0] = c.result[0] = c.grid[0] = 1;
   return c;
 }
 

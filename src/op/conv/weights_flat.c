@@ -11,16 +11,15 @@ static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.bloc
 static const char *unfit(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   const clade__conv c = clade__conv_flat(q->node);
-  const char *reason = clade__conv_refuses(q, CLADE__CONV_FLOATS | CLADE__CONV_FEW | CLADE__CONV_SOME);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_FLOATS | CLADE__CONV_FEW | CLADE__CONV_SOME));
   if (c.taps != 1 || w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3])
     return "made for windows of one place without padding";
   return c.result[1] > 1 && w->stride[1] > 2 ? "made for strides of at most 2 along the width" : NULL;
 }
 
 static const char *accept(const clade_query *q) {
-  const char *reason = q->config[LAYOUTS] == CLADE__BLOCKED ? clade__conv_refuses(q, CLADE__CONV_BLOCKS) : NULL;
-  return reason ? reason : unfit(q);
+  if (q->config[LAYOUTS] == CLADE__BLOCKED) CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_BLOCKS));
+  return unfit(q);
 }
 
 /* Runs: pieces of lines, or lines that are one step apart. */

@@ -124,9 +124,8 @@ static const clade_space space = {sizeof(clade_space), params, defaults, configs
 
 static const char *accept(const clade_query *q) {
   const clade__conv p = clade__conv_flat(q->node);
-  const char *reason = clade__conv_refuses(q, NEEDS);
   cut c;
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, NEEDS));
   return cut_of(q, &p, q->config, &c) ? NULL : "the window or the block is too large to be cut up";
 }
 
