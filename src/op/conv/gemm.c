@@ -9,13 +9,6 @@
 /* ---- window matrices (im2col and col2im): images one after another or, if `beside`, side by side within each row ----
  */
 enum { MOST_UNFOLDED = 1 << 26 };
-typedef struct unfolding {
-  const clade__window *window;
-  int operand;              /* of the node */
-  const clade_shape *x, *y; /* the operand's shape; [n, c, h, w] with the height and width of the output */
-  bool beside;
-} unfolding;
-
 /* Results that a work-item folds; elements that it unfolds. */
 enum { MOST_RESULTS = 4096, UNFOLDED = 16384 };
 
@@ -27,24 +20,22 @@ static double unfold_cycles(const clade_query *q, const clade__window *w, int64_
   return elements * (one / (double)CLADE_MAX(line, 1) + (far ? 2 : 0));
 }
 
-static void emit_unfold(clade_emit *e, const unfolding *u, size_t to) {
-  const clade__window *w = u->window;
-  const clade_shape *x = u->x, *y = u->y;
-  const int64_t lines = x->dim[0] * x->dim[1] * w->kernel[0], places = y->dim[2] * y->dim[3];
-  const int64_t wide = CLADE_MIN(y->dim[3], CLADE_MAX(UNFOLDED / w->kernel[1], 1));
-  const int64_t high = CLADE_MIN(y->dim[2], CLADE_MAX(UNFOLDED / (w->kernel[1] * wide), 1));
-  const int64_t sets = CLADE_MAX(UNFOLDED / (w->kernel[1] * high * wide), 1);
-  const int64_t rows = x->dim[1] * w->kernel[0] * w->kernel[1];
+static void emit_unfold(clade_emit *e, const clade__conv *c, const clade__window *w, int operand, bool beside,
+                        size_t to) {
+  const int64_t lines = c->n * c->inner * c->kernel[0], places = c->result[0] * c->result[1];
+  const int64_t wide = CLADE_MIN(c->result[1], CLADE_MAX(UNFOLDED / c->kernel[1], 1));
+  const int64_t high = CLADE_MIN(c->result[0], CLADE_MAX(UNFOLDED / (c->kernel[1] * wide), 1));
+  const int64_t sets = CLADE_MAX(UNFOLDED / (c->kernel[1] * high * wide), 1);
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_unfold");
   if (s) s->file = "conv2d_unfold";
-  clade_emit_in(s, u->operand);
+  clade_emit_in(s, operand);
   clade_emit_workspace(s, to, sizeof(float));
-  CLADE__EMIT8(s, x->dim[0], x->dim[1], w->kernel[0], w->kernel[1], x->dim[2], x->dim[3], y->dim[2], y->dim[3]);
+  CLADE__EMIT8(s, c->n, c->inner, c->kernel[0], c->kernel[1], c->source[0], c->source[1], c->result[0], c->result[1]);
   CLADE__EMIT8(s, w->stride[0], w->stride[1], w->pad[0], w->pad[1], w->dilation[0], w->dilation[1],
-               u->beside ? places : rows * places, u->beside ? x->dim[0] * places : places);
+               beside ? places : c->columns * places, beside ? c->n * places : places);
   CLADE__EMIT8(s, sets, high, wide);
-  clade__emit_items(s,
-                    clade__ceil_div(lines, sets) * clade__ceil_div(y->dim[2], high) * clade__ceil_div(y->dim[3], wide));
+  clade__emit_items(s, clade__ceil_div(lines, sets) * clade__ceil_div(c->result[0], high) *
+                           clade__ceil_div(c->result[1], wide));
 }
 
 /* If matrix and weights exceed half of the last-level cache, the matrix comes from memory. */
@@ -162,8 +153,7 @@ static size_t matrix_at(const clade_query *product) {
 static const char *refuses(const clade_query *q, unsigned windows) {
   const clade_shape *w = &q->node->in[1].shape;
   const int64_t weights = clade__up(w->dim[0], 32) * clade__up(w->dim[1] * w->dim[2] * w->dim[3], 32);
-  const char *reason = clade__conv_refuses(q, windows | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, windows | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW));
   return weights > INT32_MAX / 2 ? "made for fewer than 2^30 weights, padding counted" : NULL;
 }
 
@@ -209,14 +199,12 @@ static size_t workspace(const clade_query *q) {
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
   product p;
   const clade_query g = product_of(q, &p);
   if (p.c.point) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
   const size_t at = matrix_at(&g);
   if (p.c.forward) {
-    const unfolding u = {clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false};
-    emit_unfold(e, &u, at);
+    emit_unfold(e, &p.c, clade__conv_window(q->node), 0, false, at);
     return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, &at}, {0, NULL}});
   }
   CLADE_TRY(clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, NULL}, {0, &at}}));
@@ -231,9 +219,7 @@ const clade_impl clade__gather_gemm =
 static const char *weights_accept(const clade_query *q) {
   product p;
   product_of(q, &p);
-  const char *reason =
-      clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW | CLADE__CONV_SOME);
-  if (reason) return reason;
+  CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW | CLADE__CONV_SOME));
   if (p.c.taps < 2) return "made for windows of more than one place";
   return p.matrix > MOST_UNFOLDED ? "made for windows that read up to 2^26 elements" : NULL;
 }
@@ -264,13 +250,18 @@ static size_t weights_workspace(const clade_query *q) {
 }
 
 static clade_status weights_emit(clade_emit *e, const clade_query *q) {
-  const clade_shape *x = &q->node->in[0].shape, *y = &q->node->in[1].shape;
   product p;
   const clade_query g = product_of(q, &p);
   const size_t matrix = matrix_at(&g), rows = rows_at(&g, &p);
   const bool several = p.c.n > 1;
-  emit_unfold(e, &(unfolding){clade__conv_window(q->node), 0, x, y, true}, matrix);
-  if (several) emit_unfold(e, &(unfolding){&point, 1, y, y, true}, rows);
+  emit_unfold(e, &p.c, clade__conv_window(q->node), 0, true, matrix);
+  clade__conv y = p.c; /* its places as windows of one place */
+  y.inner = y.columns = y.rows;
+  for (int i = 0; i < 2; i++) {
+    y.source[i] = y.result[i];
+    y.kernel[i] = 1;
+  }
+  if (several) emit_unfold(e, &y, &point, 1, true, rows);
   return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, several ? &rows : NULL}, {0, &matrix}, {0, NULL}});
 }
 
