@@ -56,8 +56,7 @@ clade__conv clade__conv_of(const clade_node *n);
 clade__conv clade__conv_flat(const clade_node *n); /* with each image as one line if windows are points */
 
 /* What an implementation needs of a node. clade__conv_refuses returns NULL, or the reason of the first need that is not
- * met. FEW: 32-bit element counts; SMALL: also in blocked layouts. BLOCKS: groups of whole blocks of channels.
- */
+ * met. FEW: 32-bit element counts; SMALL: also in blocked layouts. BLOCKS: groups of whole blocks of channels. */
 enum {
   CLADE__CONV_POINT = 1,
   CLADE__CONV_STEPS_1 = 2, /* no stride */

@@ -63,6 +63,6 @@ clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
   clade_emit_index8(s, 1, (int64_t[]){parts});
   clade__epilogue_args(s, q->node, &p.stride[2]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)(p.batches * parts)}, (size_t[]){1});
+  clade__emit_items(s, p.batches * parts);
   return CLADE_OK;
 }

@@ -58,6 +58,6 @@ clade_status clade__gemm_blocks_emit(clade_emit *e, const clade_query *q) {
     clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_index8(s, 2, (int64_t[]){d.across, d.down});
   clade__epilogue_args(s, q->node, &p.stride[2]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)(p.batches * d.across * d.down)}, (size_t[]){1});
+  clade__emit_items(s, p.batches * d.across * d.down);
   return CLADE_OK;
 }

@@ -54,6 +54,6 @@ clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q) {
   clade_emit_workspace(s, 0, clade__element_bytes(q->node->in[0].dtype));
   clade_emit_index8(s, 4, (int64_t[]){parts, swapped ? 1 : p.n, swapped ? p.m : 1, copied});
   clade__epilogue_args(s, q->node, &p.stride[2]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)(p.batches * parts)}, (size_t[]){1});
+  clade__emit_items(s, p.batches * parts);
   return CLADE_OK;
 }

@@ -190,7 +190,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
   clade_emit_index8(
       s, 7, (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.item_words, clade__gemm_in_panels(node)});
   clade__epilogue_args(s, node, &d.p.stride[2]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
+  clade__emit_items(s, items);
   return CLADE_OK;
 }
 clade_status clade__gemm_mma_emit(clade_emit *e, const clade_query *q) { return emit(e, q, false); }

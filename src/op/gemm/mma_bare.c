@@ -71,6 +71,6 @@ clade_status clade__gemm_mma_bare_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "BM", BM);
   clade_emit_index8(s, 3, (int64_t[]){d.down, d.across, d.rows});
   clade__epilogue_args(s, q->node, &p.stride[2]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)(d.down * d.across * p.batches)}, (size_t[]){1});
+  clade__emit_items(s, d.down * d.across * p.batches);
   return CLADE_OK;
 }

@@ -205,6 +205,6 @@ clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const 
                     (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats,
                                 clade__gemm_in_panels(node) + 2 * clade__gemm_rows_in_panels(node)});
   clade__epilogue_args(s, node, &d.p.stride[2]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
+  clade__emit_items(s, items);
   return CLADE_OK;
 }

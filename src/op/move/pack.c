@@ -86,7 +86,7 @@ void clade__packed_args(clade_kernel_step *s, const clade__packed *p) {
 }
 
 int64_t clade__packed_blocks(const clade__packed *p) {
-  int64_t rows = (p->before + p->interleave - 1) / p->interleave, blocks = (p->axis + p->block - 1) / p->block;
+  int64_t rows = clade__ceil_div(p->before, p->interleave), blocks = clade__ceil_div(p->axis, p->block);
   return p->outer * rows * blocks * p->inner;
 }
 
@@ -106,7 +106,7 @@ double clade__packed_cost(const clade_query *q, bool tiles) {
 
 void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_type *blocked, const char *kernel) {
   clade__packed p = clade__packed_of(blocked);
-  int64_t strips = (p.inner + STRIP - 1) / STRIP, blocks = (p.axis + p.block - 1) / p.block;
+  int64_t strips = clade__ceil_div(p.inner, STRIP), blocks = clade__ceil_div(p.axis, p.block);
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade__raw_name(blocked->dtype));
   clade_emit_define(s, "STRIP", STRIP);
@@ -179,7 +179,7 @@ static clade_status words_emit(clade_emit *e, const clade_query *q) {
   const clade_shape *s = &t->shape;
   const int axis = t->layout.axis;
   const int64_t window = s->dim[2] * s->dim[3], block = t->layout.block, interleave = t->layout.interleave;
-  const int64_t steps = (s->dim[!axis] + interleave - 1) / interleave, strides[] = {s->dim[1] * window, window};
+  const int64_t steps = clade__ceil_div(s->dim[!axis], interleave), strides[] = {s->dim[1] * window, window};
   clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_words");
   clade_emit_define(step, "TAPS", TAPS);
   clade_emit_in(step, 0);
@@ -187,7 +187,7 @@ static clade_status words_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(step, 8,
                     (int64_t[]){s->dim[axis], s->dim[!axis], window, strides[axis], strides[!axis], block, interleave,
                                 (int64_t)clade__element_bytes(t->dtype)});
-  clade__emit_flat(step, q->device, (s->dim[axis] + block - 1) / block * steps * ((window + TAPS - 1) / TAPS));
+  clade__emit_flat(step, q->device, clade__ceil_div(s->dim[axis], block) * steps * clade__ceil_div(window, TAPS));
   return CLADE_OK;
 }
 
@@ -210,7 +210,7 @@ static clade_status panels_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(step, (int64_t)clade__element_bytes(t->dtype));
   clade_emit_index(step, block);
   clade_emit_index(step, interleave);
-  clade__emit_flat(step, q->device, matrices * ((axis + block - 1) / block) * n * ((window + run - 1) / run));
+  clade__emit_flat(step, q->device, matrices * clade__ceil_div(axis, block) * n * clade__ceil_div(window, run));
   return CLADE_OK;
 }
 
