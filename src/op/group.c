@@ -30,7 +30,8 @@ void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade_
   clade_emit_define(s, "TEAM", g->team);
   clade_emit_define(s, "BESIDE", g->beside);
   clade_emit_define(s, "SPREAD", g->spread);
-  clade_emit_define(s, "SHUFFLES", ptx->used && !ptx->reason && !g->spread); /* a reason means that PTX is emulated */
+  const bool consecutive = !g->spread || g->beside == 1;
+  clade_emit_define(s, "SHUFFLES", ptx->used && !ptx->reason && consecutive); /* a reason means that PTX is emulated */
   clade_emit_range(s, 1, (size_t[]){groups * items}, &items);
 }
 

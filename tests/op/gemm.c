@@ -109,7 +109,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
 /* More than one block of every parameter whatever the cache sizes: wide or deep, for a single compute unit. */
 static void several_blocks(op_case *c, op_random *r, int64_t *m, int64_t *k, int64_t *n) {
   const bool wide = c->number % 3 == 0, words = strncmp(c->impl, "mma", 3) == 0;
-  c->told = (op_told){1, c->told.second_cache, 1 << 20};
+  c->told = (op_told){1, c->told.second_cache, 1 << 20, c->told.group};
   *m = op_integer(r, 385, 430);
   *k = wide ? op_integer(r, 260, 290) : words ? op_integer(r, 1030, 1060) : op_integer(r, 390, 420);
   *n = !wide ? op_integer(r, 33, 64) : words ? op_integer(r, 1025, 1060) : op_integer(r, 260, 290);
@@ -184,7 +184,7 @@ static void draw(op_case *c, op_random *r) {
     m = op_integer(r, 4200, 4300), k = op_integer(r, 1, 16), n = op_integer(r, 33, 64);
   if (blocks && !c->small && !c->light && !c->gradient &&
       c->number % 20 == 13) { /* also of columns, without sharing between units */
-    c->told = (op_told){1, 32 << 10, 1 << 20};
+    c->told = (op_told){1, 32 << 10, 1 << 20, c->told.group};
     m = op_integer(r, 110, 150), k = op_integer(r, 60, 90), n = op_integer(r, 2100, 2300);
   }
   if (blocks && c->tiles && c->number % 3 < 2) several_blocks(c, r, &m, &k, &n);

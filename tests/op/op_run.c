@@ -368,6 +368,7 @@ static void describe(const char *state, const op_case *c, uint64_t seed) {
 static void tell(clade_device *device, const op_told *told) {
   /* Not facts.info: probing units makes a copy. */
   clade_device_info *info = (clade_device_info *)clade__device_info(device);
+  info->max_group = told->group;
   info->compute_units = told->units;
   info->l2_bytes = told->second_cache;
   info->cache_bytes = clade__least_cache = told->last_cache;

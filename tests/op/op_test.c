@@ -432,7 +432,7 @@ static bool set_families(op_target *t, const options *o) {
 
 static op_told has(const clade_device *device) {
   const clade_device_info *info = clade__device_info(device);
-  return (op_told){info->compute_units, info->l2_bytes, clade__last_cache(info)};
+  return (op_told){info->compute_units, info->l2_bytes, clade__last_cache(info), info->max_group};
 }
 
 /* Oclgrind computes with vectors of any length but reports 1, which the CPU families refuse, and one compute unit,

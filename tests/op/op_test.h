@@ -30,6 +30,7 @@ typedef struct op_input {
 typedef struct op_told {
   uint32_t units;
   uint64_t second_cache, last_cache; /* in bytes */
+  uint64_t group;                    /* most work-items of a group */
 } op_told;
 
 typedef struct op_case {

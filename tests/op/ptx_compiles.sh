@@ -214,6 +214,8 @@ functions+='
 OWN size_t get_global_id(uint d) { return __nvvm_read_ptx_sreg_ctaid_x() * (size_t)__nvvm_read_ptx_sreg_ntid_x() + get_local_id(0); }
 OWN long min(long a, long b) { return a < b ? a : b; }
 OWN uint mul_hi(uint a, uint b) { return (uint)((ulong)a * b >> 32); }
+OWN float sqrt(float v) { return __builtin_sqrtf(v); }
+OWN int isnan(float v) { return v != v; }
 OWN size_t get_local_size(uint d) { return __nvvm_read_ptx_sreg_ntid_x(); }
 OWN float2 vload2(size_t i, const __global float *p) { return *(const __global float2 *)(p + 2 * i); }
 OWN void vstore2(float2 v, size_t i, __global float *p) { *(__global float2 *)(p + 2 * i) = v; }
@@ -259,6 +261,13 @@ done
 fours unfold f32 'ld\.global\.v4' -DRUN=4 -DWANT_fold_forward_group
 fours top_k_count_group f32 'shfl\.sync\.bfly' -DTEAM=256 -DBESIDE=1 -DSPREAD=0 -DSHUFFLES=1 \
   -DWANT_top_k_count_forward_group_rows -DWANT_top_k_count_forward_group_join
+for type in f32 bf16; do
+  for shape in "1024 1 1" "128 8 0"; do
+    read -r team beside shuffles <<<"$shape"
+    fours batch_norm_group $type 'bar\.sync|barrier\.sync' -DTEAM="$team" -DBESIDE="$beside" -DSPREAD=1 -DSHUFFLES="$shuffles" \
+      -DWANT_batch_norm_forward_group_whole -DWANT_batch_norm_grad_group_whole
+  done
+done
 fours fft f32 'ld\.shared\.v2\.f32' -DWANT_fft_pass_group
 
 # Updates of tensors with several rules and types, as members of a joined launch (src/plan/interpreter.c).

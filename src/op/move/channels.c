@@ -102,6 +102,28 @@ clade__columns clade__columns_of(const clade_type *x) {
   return p;
 }
 
+bool clade__columns_whole(const clade_query *q, clade__group *team) {
+  enum { ITEMS = 1024, BESIDE = 8, MOST_TURNS = 16 };
+  const clade__channels c = clade__channels_run(&q->node->in[0]);
+  const int64_t beside = c.inner > 1 ? 1 : BESIDE;
+  *team = (clade__group){.team = ITEMS / beside, .beside = beside, .spread = true};
+  return CLADE_MIN(q->device->max_group, q->device->max_item[0]) >= ITEMS && c.count <= MOST_TURNS * team->team;
+}
+
+clade_kernel_step *clade__columns_emit_whole(clade_emit *e, const clade_query *q, const char *kernel,
+                                             const clade__group *team, int outputs) {
+  const clade__channels c = clade__channels_run(&q->node->in[0]);
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  for (int i = 0; i < 5; i++) clade_emit_in(s, i);
+  for (int i = 0; i < outputs; i++) clade_emit_out(s, i);
+  clade_emit_index(s, c.channels);
+  clade_emit_index(s, CLADE_MAX(c.inner, 1));
+  clade_emit_index(s, c.count);
+  clade__emit_groups(s, q, team, c.channels);
+  return s;
+}
+
 const char *clade__columns_refuses(const clade_query *q, double times) {
   const clade__columns p = clade__columns_of(&q->node->in[0]);
   const double run = (double)(p.sums.spread ? p.chunk : CLADE_MIN(p.run, p.chunk)), runs = (double)p.chunk / run + 2;
@@ -123,12 +145,16 @@ const char *clade__columns_last_refuses(const clade_query *q, double times) {
 
 double clade__columns_cost(const clade_query *q) {
   const clade__channels c = clade__channels_of(&q->node->in[0]);
-  return clade__group_cost(q, 24.0 * (double)c.channels * (double)c.count);
+  clade__group team;
+  const int launches = clade__columns_whole(q, &team) ? 1 : 3;
+  return clade__group_cost(q, 24.0 * (double)c.channels * (double)c.count) +
+         (launches - 1) * clade__cost(q->device, 0, 0, 1);
 }
 
 size_t clade__columns_workspace(const clade_query *q) {
   const clade__columns p = clade__columns_of(&q->node->in[0]);
-  return (size_t)(CLADE_MAX(p.columns, 1) * p.chunks) * 2 * sizeof(float);
+  clade__group team;
+  return clade__columns_whole(q, &team) ? 0 : (size_t)(CLADE_MAX(p.columns, 1) * p.chunks) * 2 * sizeof(float);
 }
 
 void clade__columns_emit(clade_kernel_step *s, const clade__columns *p) {

@@ -154,7 +154,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   for (int i = OWN; i < q->node->n_in; i++) in[i] = clade__channel_blocks();
 }
 
-/* ---- group: teams of work-items sum chunks of channels, then combine them ---- */
+/* ---- group: teams of work-items have whole channels, or sum chunks of channels, which are combined then ---- */
 static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 2); }
 static const char *group_last_accept(const clade_query *q) { return clade__columns_last_refuses(q, 2); }
 static void group_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -189,7 +189,20 @@ static clade_status group_scale(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+static clade_status group_whole(clade_emit *e, const clade_query *q, const clade__group *team) {
+  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* the epilogue's operands have y's memory order */
+  const attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade__columns_emit_whole(e, q, "batch_norm_forward_group_whole", team, 5);
+  clade_emit_f32(s, a->eps);
+  clade_emit_f32(s, a->momentum);
+  CLADE_TRY(clade__epilogue_define(s, q->node));
+  clade__epilogue_args(s, q->node, none);
+  return CLADE_OK;
+}
+
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  clade__group team;
+  if (clade__columns_whole(q, &team)) return group_whole(e, q, &team);
   const clade__columns p = clade__columns_of(&q->node->in[X]);
   clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_group_moments");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));

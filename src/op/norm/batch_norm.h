@@ -36,9 +36,9 @@ size_t clade__channels_workspace(const clade_query *q, int operands);
 void clade__channels_window(clade_kernel_step *s, const clade_query *q);
 
 /* The same for work-groups (cl_kernels/batch_norm_group.cl). Elements are divided into columns, which teams sum chunk
- * by chunk; a second launch combines the columns of a channel. Usually a channel is one column, made of contiguous
- * runs. If the runs are short, each pixel of a channel is a column of its own, with elements `columns` apart. Depends
- * only on the shape. */
+ * by chunk; a second launch combines the columns of a channel, and a third computes the elements. Usually a channel is
+ * one column, made of contiguous runs. If the runs are short, each pixel of a channel is a column of its own, with
+ * elements `columns` apart. Depends only on the shape. */
 typedef struct clade__columns {
   int64_t columns, beside; /* columns per channel */
   int64_t run, length;     /* contiguous elements; elements of a column */
@@ -52,7 +52,13 @@ clade__channels clade__channels_run(const clade_type *x);
 const char *clade__columns_refuses(const clade_query *q, double times);
 const char *clade__columns_last_refuses(const clade_query *q, double times); /* the same with channels last */
 double clade__columns_cost(const clade_query *q);
-size_t clade__columns_workspace(const clade_query *q); /* two floats per column and chunk */
+size_t clade__columns_workspace(const clade_query *q); /* two floats per column and chunk; none for whole channels */
+/* True if a team has a whole channel, so that one launch does everything: a launch costs as much as a work-item needs
+ * for some ten elements. Depends only on the shape and on whether groups may have 1024 work-items. */
+bool clade__columns_whole(const clade_query *q, clade__group *team);
+/* Emits the node's first five operands, its results and the sizes, for a kernel of whole channels. */
+clade_kernel_step *clade__columns_emit_whole(clade_emit *e, const clade_query *q, const char *kernel,
+                                             const clade__group *team, int outputs);
 void clade__columns_emit(clade_kernel_step *s, const clade__columns *p);
 
 /* Checks that `count` operands from `first` on are f32 [channels], where x (operand 0) is [samples, channels, …]. */

@@ -106,7 +106,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[X] = in[DY] = out[0] = clade__channel_blocks();
 }
 
-/* ---- group: teams of work-items sum chunks of channels, then combine them ---- */
+/* ---- group: teams of work-items have whole channels, or sum chunks of channels, which are combined then ---- */
 static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 1); }
 static const char *group_last_accept(const clade_query *q) { return clade__columns_last_refuses(q, 1); }
 static void group_last_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -138,6 +138,11 @@ static void group_sums(clade_emit *e, const clade_query *q) {
 }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  clade__group team;
+  if (clade__columns_whole(q, &team)) {
+    clade__columns_emit_whole(e, q, "batch_norm_grad_group_whole", &team, 3);
+    return CLADE_OK;
+  }
   const clade__channels c = clade__channels_run(&q->node->in[X]);
   group_sums(e, q);
   clade_kernel_step *s = group_step(e, q, "batch_norm_grad_group_spread");
