@@ -129,5 +129,4 @@ BODY(arg_max_forward_rows_item)(const long item, ARGS) {
 KERNEL(arg_max_forward_rows)(ARGS) {
   FN(arg_max_forward_rows_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece);
 }
-#undef ARGS
 #endif

@@ -51,4 +51,3 @@ KERNEL(arg_max_forward_group)
     y[line] = best.at;
   }
 }
-#undef ELEMENT

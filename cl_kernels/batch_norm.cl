@@ -317,15 +317,9 @@ KERNEL(batch_norm_forward_turn)(ARGS) {
                                    PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream,
                                    PASS(window), share, turn EPILOGUE_PASS);
 }
-#undef ARGS
-#undef SUM
-#undef BOTH
 #endif
 
 #if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_all
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
-#undef EPILOGUE_LOAD16
 #endif
-#undef WANT_batch_norm_forward_all

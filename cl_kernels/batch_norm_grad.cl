@@ -239,8 +239,4 @@ KERNEL(batch_norm_grad_turn)(ARGS) {
                                 PASS(dweight), PASS(dbias), PASS(sums), channels, inner, count, chunk, chunks, block, stream,
                                 PASS(window), share, turn);
 }
-#undef ARGS
-#undef SUM
-#undef BOTH
 #endif
-#undef WANT_batch_norm_grad_all

@@ -217,7 +217,6 @@ KERNEL(batch_norm_forward_group_scale)
 #endif
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
-#undef EPILOGUE_AT
 
 #ifdef WANT_batch_norm_grad_group_whole
 /* dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), where xhat = (x - mean) rstd. */

@@ -71,9 +71,6 @@ KERNEL(broadcast_forward_ref)(ARGS) {
                                  stream);
 }
 #undef ARGS
-#undef MOVE
-#undef PLACE
-#undef STEP
 #endif
 
 #ifdef WANT_broadcast_forward_tiles
@@ -158,8 +155,6 @@ KERNEL(broadcast_forward_tiles)(ARGS) {
                                    x_strides, y_strides, stream);
 }
 #undef ARGS
-#undef GET8
-#undef SET8
 #endif
 
 #ifdef WANT_broadcast_forward_runs
@@ -194,5 +189,4 @@ KERNEL(broadcast_forward_runs)(ARGS) {
   FN(broadcast_forward_runs_item)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, run, rows, from, to, dims,
                                   x_strides, y_strides, stream);
 }
-#undef ARGS
 #endif

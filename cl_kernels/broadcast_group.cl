@@ -60,8 +60,3 @@ KERNEL(broadcast_forward_group)
 #endif
   GIVE(at, left)
 }
-#undef VALUE
-#undef TAKE
-#undef GET
-#undef GIVE
-#undef STEP

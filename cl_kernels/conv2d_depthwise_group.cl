@@ -96,9 +96,7 @@ KERNEL(conv2d_depthwise_group)
     }
     PUT(o, sum)
   }
-#undef FIRST_OF
 #endif
-#undef PUT
 }
 #endif
 
@@ -142,7 +140,6 @@ KERNEL(conv2d_weights_depthwise_group)
     for (int o = 0; o < STRIP; o++) d[o] = first + o < dims.s6 ? LOAD(T, y, from + o * dims.s7) : 0.0f;
 #define ADD(tap, o, v) sum[tap] += d[o] * (v);
     LINES(x, base, y0, x0, dims.s4, dims.s5, ADD)
-#undef ADD
 #else
     const index_t sx = column * map.s4 + map.s5 + kx * map.s6;
     if (sx < 0 || sx >= dims.s5) continue;
@@ -164,11 +161,5 @@ KERNEL(conv2d_weights_depthwise_group)
   TEAM_REDUCE(float, sum, room, PLUS)
   if (tells) out[line] = sum;
 #endif
-#undef PLUS
 }
 #endif
-#undef STRIP
-#undef STRIP_OF
-#undef REACHED
-#undef LINES
-#undef EPILOGUE_AT

@@ -207,20 +207,4 @@ KERNEL(conv2d_winograd_group)
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 }
-#undef EPILOGUE_AT
-#undef FOURS
-#undef WEIGHTS
-#undef PLACES
-#undef CHANNEL
 #endif
-#undef TILE
-#undef TAPS
-#undef DOWN
-#undef ACROSS
-#undef ITEMS
-#undef UNROLL
-#undef A
-#undef B
-#undef FROM_PLACES
-#undef FROM_WEIGHTS
-#undef TO_RESULTS

@@ -115,5 +115,4 @@ KERNEL(cross_entropy_forward_join)(ARGS) {
   FN(cross_entropy_forward_join_item)((long)get_global_id(0), PASS(losses), PASS(labels), PASS(y), PASS(count), results, rows, mean, ignore,
              ignored);
 }
-#undef ARGS
 #endif

@@ -39,4 +39,3 @@ KERNEL(cross_entropy_grad_ref)(ARGS) {
   FN(cross_entropy_grad_ref_item)((long)get_global_id(0), PASS(x), PASS(labels), PASS(stats), PASS(count), PASS(dy), PASS(dx), rows, classes,
           per_sample, smoothing, ignore, ignored);
 }
-#undef ARGS

@@ -80,5 +80,4 @@ BODY(dropout_forward_part_item)(const long item, ARGS) {
 KERNEL(dropout_forward_part)(ARGS) {
   FN(dropout_forward_part_item)((long)get_global_id(0), PASS(x), PASS(counter), PASS(y), n, piece, run, whole, first, k0, k1, threshold, scale);
 }
-#undef ARGS
 #endif

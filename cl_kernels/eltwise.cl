@@ -126,8 +126,6 @@ KERNEL(eltwise_blocks_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
   __global uchar *block = y + item * BLOCK_BYTES(ELT_OUT);
   CLADE_PASTE(BLOCK_, ELT_OUT)(block, v)
 }
-#undef BLOCK_q4_0
-#undef BLOCK_q8_0
 #elif !defined WANT_eltwise_forward_vec
 #if RANK == 0
 KERNEL(eltwise_flat_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
@@ -259,16 +257,6 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
 KERNEL(eltwise_forward_vec)(ARGS) {
   FN(eltwise_forward_vec_item)((long)get_global_id(0), ELT_PASS PASS(y), PASS_STRIDES total, piece);
 }
-#undef ARGS
-#undef PASS_STRIDES
-#undef ELT_SOON
-#undef ELT_STORE
-#undef ELT_TURN
-#undef SIXTEEN
 #endif
 #if RANK
-#undef AT
-#undef SPLIT
-#undef PLACES
-#undef PLACE
 #endif

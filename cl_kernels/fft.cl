@@ -106,7 +106,6 @@ static inline void FN(transform)(float2 *b, const int radix, const float sign) {
     b[7] = e3 - o3;
   }
 #endif
-#undef TURN
 }
 #endif
 
@@ -246,9 +245,4 @@ KERNEL(fft_pass_group)(ARGS, const int reads, const int writes, const int steps,
     FN(put)(y, to, row, (k + before * p) * run + all - places * run, sizes, room[now + AT(line * length + p)] * scale);
   }
 }
-#undef ROOM
-#undef AT
-#undef STEP
 #endif
-#undef ARGS
-#undef PASSED

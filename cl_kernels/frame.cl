@@ -74,7 +74,6 @@ KERNEL(frame_whole_ref)(ARGS) {
             fill_high, stream);
 }
 #undef ARGS
-#undef STEP
 #endif
 
 #ifdef WANT_frame_part_ref
@@ -107,5 +106,4 @@ KERNEL(frame_part_ref)(ARGS) {
   FN(frame_part_ref_item)((long)get_global_id(0), PASS(x), PASS(y), items, chunk, chunks, dims, x_strides, y_strides,
                           x_first, y_first, stream);
 }
-#undef ARGS
 #endif

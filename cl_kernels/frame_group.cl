@@ -53,8 +53,6 @@ KERNEL(frame_whole_group)
   }
   FOUR_GIVE(T, y + at, left, lane)
 }
-#undef STEP
-#undef ROW
 #endif
 
 #ifdef WANT_frame_part_group

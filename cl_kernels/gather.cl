@@ -90,6 +90,4 @@ BODY(gather_forward_columns_item)(const long item, ARGS) {
 KERNEL(gather_forward_columns)(ARGS) {
   FN(gather_forward_columns_item)((long)get_global_id(0), PASS(x), PASS(ids), PASS(y), tables, piece, count, rows, stream);
 }
-#undef ARGS
-#undef PICK
 #endif

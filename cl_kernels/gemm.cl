@@ -483,34 +483,4 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
   FN(gemm_forward_vec_bare_item)((long)get_global_id(0), GEMM_PASS, plan EPILOGUE_PASS);
 }
 #endif
-#undef HIGH
-#undef EIGHT_AT
-#undef WIDEST
-#undef RAW
-#undef FLIP_natural
-#undef FLIP_whole
-#undef FLIP
-#undef EIGHT
-#undef ONE
-#undef SUM
-#undef TOTAL
-#undef TOTAL_OF
-#undef SUM_OF
-#undef RESULT
-#undef STORE_TOTAL
-#undef LOW
-#undef STREAMS
-#undef NARROW
-#undef STEP_ARGS
-#undef STEPS
-#undef PANEL
-#undef TILE_ARGS
-#undef TILE_PASS
-#undef EPILOGUE_LOAD16
 #endif
-
-#undef GEMM_ARGS
-#undef GEMM_PASS
-#undef GEMM_USE_MATRICES
-#undef EPILOGUE_AT
-#undef GEMM_STORE

@@ -159,15 +159,4 @@ BODY(gemm_forward_blocks_panels_item)(const long item, GEMM_ARGS, ARG(float, spa
 GROUP(1, 1, 1) KERNEL(gemm_forward_blocks_panels)(GEMM_ARGS, ARG(float, space), const index8_t plan EPILOGUE_ARGS) {
   FN(gemm_forward_blocks_panels_item)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
 }
-#undef TM
 #endif
-
-#undef GEMM_ARGS
-#undef GEMM_PASS
-#undef EPILOGUE_AT
-#undef BLOCK
-#undef SCALE
-#undef HALVES_q4_0
-#undef HALVES_q8_0
-#undef HALVES
-#undef FINISH

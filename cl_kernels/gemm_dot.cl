@@ -136,12 +136,3 @@ BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), 
 GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
   FN(gemm_forward_dot_item)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
 }
-#undef SLICE
-#undef MOST_SUMS
-#undef ADD_4
-#undef ADD_8
-#undef ADD_16
-#undef ADD
-#undef GEMM_ARGS
-#undef GEMM_PASS
-#undef EPILOGUE_AT

@@ -217,33 +217,4 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_few)
   }
 #endif
 }
-#undef UNROLL
-#undef ITEMS
-#undef WARP
-#undef EACH
-#undef LINES
-#undef SEAT
-#undef BLOCK
-#undef ROW_AT
-#undef TURNS
-#undef NUMBERS_f32
-#undef NUMBERS_bf16
-#undef NUMBERS_f16
-#undef NUMBERS
-#undef RUN_AT
-#undef IN_RUNS
-#undef TO
-#undef ARGS
-#undef OPEN
-#undef EPILOGUE_AT
-#undef PUT
-#undef ONE_STEP
-#undef ROWS_OF_STEP
-#undef LINE_AT
-#undef ROUNDS
-#undef SLAB
-#undef PITCH
-#undef SEATS
-#undef SUM_AT
-#undef TELL
 #endif

@@ -471,7 +471,6 @@ BODY(gemm_forward_mma_bare_item)(const long item, GEMM_ARGS, const index8_t plan
       else
         TILE(2, 4);
 #endif
-#undef TILE
       next += words * pace;
     }
   }

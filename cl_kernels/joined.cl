@@ -31,9 +31,3 @@ GROUP(ITEMS, 1, 1) KERNEL(joined)(ARG(const int, table), const int map, BASES) {
   if (item >= s.s2) return;
   switch (s.s1) { CASES }
 }
-#undef ITEM
-#undef MEMORY
-#undef INT
-#undef UINT
-#undef FLOAT
-#undef INT8

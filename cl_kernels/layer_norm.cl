@@ -63,7 +63,6 @@ static inline void FN(both)(const __global STORAGE(T) *own, const __global STORA
   *sum = s;
   *square = q;
 }
-#undef BOTH
 
 /* Final mean and RSTD of a row. */
 static inline float2 FN(ended)(const FN(moments) *m, const index_t row, const index_t n, const float eps,
@@ -191,6 +190,4 @@ KERNEL(layer_norm_forward_window)(ARGS) {
   FN(layer_norm_forward_window_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n,
            inner, period, piece, rms, eps, PASS(windows));
 }
-#undef ARGS
 #endif
-#undef SUM

@@ -315,7 +315,4 @@ KERNEL(layer_norm_grad_groups)(ARGS) {
   FN(layer_norm_grad_groups_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx),
                                   PASS(sums), rows, n, inner, period, piece, chunks);
 }
-#undef ARGS
-#undef ADD
-#undef DERIVE
 #endif

@@ -175,4 +175,3 @@ KERNEL(layer_norm_grad_group_runs)
   }
 }
 #endif
-#undef OF_RUN

@@ -166,5 +166,4 @@ BODY(pack_forward_words_item)(const long item, ARGS) {
 }
 
 KERNEL(pack_forward_words)(ARGS) { FN(pack_forward_words_item)((long)get_global_id(0), PASS(x), PASS(y), sizes); }
-#undef ARGS
 #endif

@@ -72,9 +72,3 @@ KERNEL(persistent)(ARG(int, table), const int steps, BASES) {
   USE(int, table);
   FN(work)((int)get_group_id(0), (int)get_num_groups(0), steps, table_base, table, base);
 }
-#undef ITEM
-#undef MEMORY
-#undef INT
-#undef UINT
-#undef FLOAT
-#undef INT8

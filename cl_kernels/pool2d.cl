@@ -159,7 +159,6 @@ __attribute__((noinline)) static void FN(down)(const __global STORAGE(T) *p, con
 #pragma clang loop vectorize(disable)
   for (i = end; i < span + 16; i++) line[i] = NONE;
 }
-#undef DOWN
 
 /* Eight elements, `step` apart. */
 static inline float8 FN(every)(const float *line, const index_t step) {
@@ -579,20 +578,4 @@ BODY(pool2d_backward_vec_item)(const long item, ARGS) {
 KERNEL(pool2d_backward_vec)(ARGS) {
   FN(pool2d_backward_vec_item)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, bands, piece, tile, stream);
 }
-#undef ARGS
-#undef GATHER
-#undef WIDE
-#undef PLACES
-#undef TO
-#undef BEATS
-#undef ARG_X
-#undef PASS_X
-#undef ARG_PTR
-#undef PTR
 #endif
-#undef NONE
-#undef TAKE
-#undef KH
-#undef KW
-#undef SY
-#undef SX

@@ -127,9 +127,4 @@ BODY(pool2d_backward_blocked_item)(const long item, ARGS) {
 KERNEL(pool2d_backward_blocked)(ARGS) {
   FN(pool2d_backward_blocked_item)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, box, wide, stream);
 }
-#undef ARGS
-#undef ARG_X
-#undef PASS_X
 #endif
-#undef NONE
-#undef TAKE

@@ -58,12 +58,6 @@ KERNEL(pool2d_forward_group)
 #endif
   }
 }
-#undef KH
-#undef KW
-#undef DY
-#undef DX
-#undef EACH
-#undef RESULT
 #endif
 
 #if defined WANT_max_pool2d_backward_group || defined WANT_avg_pool2d_backward_group
@@ -133,5 +127,3 @@ KERNEL(avg_pool2d_backward_group)
   FOUR_STORE(T, dx, (plane * dims.s1 + py) * dims.s2 + px, left, lane)
 }
 #endif
-#undef STRIP
-#undef PIXELS

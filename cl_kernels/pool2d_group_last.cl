@@ -54,7 +54,6 @@ KERNEL(pool2d_forward_group_last)
   FOUR_STORE(T, y, item * 4, 4, lane)
 #endif
 }
-#undef RESULT
 #endif
 
 #ifdef WANT_pool2d_backward_group_last
@@ -102,6 +101,4 @@ KERNEL(pool2d_backward_group_last)
     }
   FOUR_STORE(T, dx, item * 4, 4, lane)
 }
-#undef WINNERS_ARG
 #endif
-#undef OPEN_AT

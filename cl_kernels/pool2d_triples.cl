@@ -163,7 +163,3 @@ BODY(max_pool2d_backward_triples_item)(const long item, ARGS) {
 KERNEL(max_pool2d_backward_triples)(ARGS) {
   FN(max_pool2d_backward_triples_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(dx), dims, map, piece, stream);
 }
-#undef ARGS
-#undef LANES
-#undef SOME
-#undef LEFT

@@ -38,4 +38,3 @@ BODY(random_forward_ref_item)(const long item, ARGS) {
 KERNEL(random_forward_ref)(ARGS) {
   FN(random_forward_ref_item)((long)get_global_id(0), PASS(counter), PASS(y), n, piece, k0, k1);
 }
-#undef ARGS

@@ -231,8 +231,6 @@ KERNEL(reduce_forward_split)(ARGS) {
   FN(reduce_forward_split_item)((long)get_global_id(0), PASS(x), PASS(out), outer, reduced, inner, chunks, chunk, count);
 }
 #undef ARGS
-#undef OUT
-#undef PUT
 #endif
 
 #ifdef WANT_reduce_forward_join
@@ -253,7 +251,4 @@ BODY(reduce_forward_join_item)(const long item, ARGS) {
 KERNEL(reduce_forward_join)(ARGS) {
   FN(reduce_forward_join_item)((long)get_global_id(0), PASS(part), PASS(y), outputs, inner, chunks, count);
 }
-#undef ARGS
 #endif
-#undef BETTER
-#undef FINISH

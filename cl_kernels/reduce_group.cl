@@ -51,5 +51,3 @@ KERNEL(reduce_forward_group)
   if (TEAM_TELLS(all)) STORE(OUT, y, line, result);
 }
 #endif
-#undef OUT
-#undef SIGN

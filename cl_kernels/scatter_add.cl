@@ -52,8 +52,6 @@ KERNEL(scatter_add_place)(ARGS) {
 }
 #endif
 #undef ARGS
-#undef DIGIT
-#undef DIGITS
 
 #ifdef WANT_scatter_add_sum
 /* Compensated sum of a row's keys (Knuth's two-sum); V: float, or sixteen of them from column i on. An infinity makes
@@ -145,8 +143,4 @@ KERNEL(scatter_add_sum)(ARGS) {
   FN(scatter_add_sum_item)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(x), PASS(y), n, width, outer, rows, piece, columns,
             given, stream);
 }
-#undef ARGS
-#undef SUM
-#undef ASK
-#undef ROW
 #endif

@@ -75,7 +75,6 @@ KERNEL(scatter_add_group_place)(ARGS) {
 }
 #endif
 #undef ARGS
-#undef DIGIT
 
 #ifdef WANT_scatter_add_group_find
 /* First key of each row, and of the indices out of range: one work-item each. */
@@ -172,7 +171,3 @@ KERNEL(scatter_add_group_sum)
   FOUR_STORE(T, y, at, left, lane)
 }
 #endif
-#undef ITEMS
-#undef RUN
-#undef ROW
-#undef TAKE

@@ -131,8 +131,6 @@ KERNEL(softmax_forward_vec)(ARGS) {
   FN(softmax_forward_vec_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
 }
 #undef ARGS
-#undef KEEPS
-#undef VALUE
 #endif
 
 #ifdef WANT_softmax_forward_rows
@@ -379,12 +377,4 @@ BODY(softmax_forward_lines_item)(const long item, ARGS) {
 KERNEL(softmax_forward_lines)(ARGS) {
   FN(softmax_forward_lines_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner, strip, piece, stream);
 }
-#undef ARGS
-#undef TALL
-#undef READ
-#undef WRITE
-#undef FORMER
-#undef KEEP
 #endif
-#undef BY
-#undef RESULT

@@ -129,8 +129,4 @@ BODY(softmax_grad_lines_item)(const long item, ARGS) {
 KERNEL(softmax_grad_lines)(ARGS) {
   FN(softmax_grad_lines_item)((long)get_global_id(0), PASS(y), PASS(dy), PASS(dx), outer, n, inner, stream);
 }
-#undef ARGS
 #endif
-#undef TERM
-#undef RESULT
-#undef RESULT16

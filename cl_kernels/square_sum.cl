@@ -50,9 +50,6 @@ KERNEL(square_sum_part_ref)(ARGS) {
             PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), PASS(part), begin, length, piece, clip);
 }
 #undef ARGS
-#undef TENSOR
-#undef PASS_TENSOR
-#undef AT
 #endif
 
 #ifdef WANT_square_sum_join_ref
@@ -75,5 +72,4 @@ BODY(square_sum_join_ref_item)(const long item, ARGS) {
 KERNEL(square_sum_join_ref)(ARGS) {
   FN(square_sum_join_ref_item)((long)get_global_id(0), PASS(carry), PASS(part), PASS(y), n);
 }
-#undef ARGS
 #endif

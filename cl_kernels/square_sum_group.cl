@@ -38,9 +38,6 @@ KERNEL(square_sum_part_group)
   TEAM_REDUCE(float2, sum, room, TEAM_ADD)
   if (TEAM_TELLS(begin.s7)) part[line] = TEAM_TOTAL(sum);
 }
-#undef TENSOR
-#undef AT
-#undef CUT
 #endif
 
 #ifdef WANT_square_sum_join_group

@@ -42,5 +42,4 @@ BODY(top_k_count_forward_join_item)(const long item, ARGS) {
 KERNEL(top_k_count_forward_join)(ARGS) {
   FN(top_k_count_forward_join_item)((long)get_global_id(0), PASS(right), PASS(y), results, rows);
 }
-#undef ARGS
 #endif

@@ -41,4 +41,3 @@ KERNEL(top_k_count_forward_group_join)
   if (TEAM_TELLS(results)) y[0] = n;
 }
 #endif
-#undef COUNT

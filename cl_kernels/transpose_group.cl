@@ -32,5 +32,3 @@ KERNEL(transpose_forward_group)
     if (w < columns && column < rows) y[j + w * to + column] = tile[column * (TILE + 1) + w];
   }
 }
-#undef TILE
-#undef LINES

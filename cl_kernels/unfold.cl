@@ -54,7 +54,6 @@ BODY(fold_forward_ref_item)(const long item, ARGS(y, x)) {
 KERNEL(fold_forward_ref)(ARGS(y, x)) {
   FN(fold_forward_ref_item)((long)get_global_id(0), PASS(y), PASS(x), items, chunk, chunks, width, sizes);
 }
-#undef PART
 #endif
 #undef ARGS
 
@@ -104,4 +103,3 @@ KERNEL(fold_forward_group)(ARGS(y, x)) {
   FOUR_STORE(T, x, first, RUN, sum)
 }
 #endif
-#undef ARGS

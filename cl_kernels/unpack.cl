@@ -57,5 +57,4 @@ BODY(unpack_forward_tiles_item)(const long item, ARGS) {
 KERNEL(unpack_forward_tiles)(ARGS) {
   FN(unpack_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, block, stream);
 }
-#undef ARGS
 #endif

@@ -159,8 +159,6 @@ KERNEL(update_forward_group)(ARGS) {
   FN(update_forward_group_item)((long)get_global_id(0), PASS(lr), PASS(count), PASS(before), PASS(after), PASS_TENSOR(0), n, decays,
             clip, l2, decay, p, q, r, log1, log2);
 }
-#undef STATE_READ
-#undef STATE_STORE
 #else
 #define ARGS                                                                                                     \
   ARG(const float, lr), ARG(const long, count), ARG(const float, before), ARG(const float, after), TENSOR(0),    \
@@ -240,15 +238,3 @@ KERNEL(update_forward_ref)(ARGS) {
             decays, clip, l2, decay, p, q, r, log1, log2);
 }
 #endif
-#undef ARGS
-#undef NUMBERS
-#undef LANES
-#undef STATES
-#undef ARG_B
-#undef ARG_C
-#undef PASS_B
-#undef PASS_C
-#undef TENSOR
-#undef PASS_TENSOR
-#undef AT
-#undef PICK
