@@ -40,7 +40,7 @@ const char *clade__symbols_open(const char *file, int n, const clade__symbol *sy
 
 static void open_locked(clade__foreign *f) {
   if (!has(clade__settings_get()->libraries, f->name) && !has(getenv("CLADE_LIBRARIES"), f->name)) {
-    snprintf(f->reason, sizeof f->reason, "nobody asked for it: CLADE_LIBRARIES=%s", f->name);
+    snprintf(f->reason, sizeof f->reason, "not enabled: set CLADE_LIBRARIES=%s", f->name);
     return;
   }
   char why[200];

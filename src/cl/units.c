@@ -93,7 +93,7 @@ bool clade__unit_pass(clade_device *device, const clade__unit_row *row, clade__u
   const clade_device_info *info = &device->facts.info;
   const char *reason = NULL;
   if (!info->sources) reason = "the device has no compiler";
-  if (info->vector_f32 < row->lanes && !assumed(row)) reason = "the device's compiler does not go by such long vectors";
+  if (info->vector_f32 < row->lanes && !assumed(row)) reason = "the device's vectors are too short";
   if (clade__quirk_has(device, CLADE__QUIRK_NO_ASM)) reason = "inline assembly ends the process there";
   if (info->device_class != row->on) reason = "devices of this class do not have it";
   if (reason) snprintf(why, bytes, "%s", reason);
@@ -117,7 +117,7 @@ clade_status clade__units_name(clade_device_info *info) {
   for (int i = 0; i < CLADE_UNITS; i++) {
     if (info->device_class != clade__unit_rows[i].on && !clade__units_imitated) continue;
     info->unit[i] = (clade_unit_info){.name = clade__unit_rows[i].name};
-    CLADE_TRY(refused(&info->unit[i], "nobody has asked for it yet"));
+    CLADE_TRY(refused(&info->unit[i], "not probed yet"));
   }
   return CLADE_OK;
 }

@@ -153,15 +153,14 @@ const char *clade__raw_name(clade_dtype dtype) {
 }
 
 const char *clade__channels_last_refuse(const clade_shape *x) {
-  if (x->rank < 3 || clade__product(x, 2, x->rank) == 1) return "there is one pixel: channels lie side by side";
-  if (x->dim[1] % CLADE__CHANNEL_COPY || x->dim[1] > UINT16_MAX)
-    return "channels are filled up, or more than a block holds";
+  if (x->rank < 3 || clade__product(x, 2, x->rank) == 1) return "requires more than one pixel per channel";
+  if (x->dim[1] % CLADE__CHANNEL_COPY || x->dim[1] > UINT16_MAX) return "the channels are padded, or exceed one block";
   return NULL;
 }
 
 const char *clade__cut_short(const clade_device_info *device, double passes) {
   bool short_of = device->max_passes && passes > device->max_passes;
-  return short_of ? "the device cuts the loops of a work-item short before they are through" : NULL;
+  return short_of ? "the device ends a work-item's loops too early" : NULL;
 }
 
 uint64_t clade__local_most(const clade_device_info *device) {

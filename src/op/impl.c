@@ -38,7 +38,8 @@ static const char *lacks_class(const clade_impl *impl, const clade_device_info *
   const unsigned all = CLADE_ON_CPU | CLADE_ON_GPU | CLADE_ON_ACCEL, mask = impl->devices & all;
   if (!impl->devices || mask == all || impl == clade__impl_anywhere) return NULL;
   if (!(mask >> device->device_class & 1)) return mask ? made_for[mask] : "made for no class of devices";
-  return device->software && device->device_class != CLADE_CPU ? "made for devices that are no software" : NULL;
+  return device->software && device->device_class != CLADE_CPU ? "requires a device that is not emulated on a CPU"
+                                                               : NULL;
 }
 
 bool clade__impl_made_for(const clade_impl *impl, const clade_device_info *device) {
@@ -61,7 +62,7 @@ static const char *lacks_units(const clade_impl *impl, const clade_query *q) {
   char text[512];
   size_t n = 0;
   if (!impl->needs_units) return NULL;
-  if (impl->units && !impl->units(q)) return "no matrix unit of its multiplies such operands";
+  if (impl->units && !impl->units(q)) return "none of its matrix units supports these operands";
   for (int i = 0; i < CLADE_UNITS; i++) {
     const clade_unit_info *unit = &q->device->unit[i];
     if (!(impl->needs_units >> i & 1) || !unit->name) continue;
@@ -69,7 +70,7 @@ static const char *lacks_units(const clade_impl *impl, const clade_query *q) {
     if (n < sizeof text)
       n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "needs a matrix unit: ", unit->reason);
   }
-  return n ? told(text) : "needs a matrix unit, and devices of this class have none of its";
+  return n ? told(text) : "requires a matrix unit that devices of this class do not have";
 }
 
 const char *clade__impl_lacks(const clade_impl *impl, const clade_query *q) {
@@ -77,7 +78,7 @@ const char *clade__impl_lacks(const clade_impl *impl, const clade_query *q) {
   const char *reason = lacks_kernel(impl, device);
   if (!reason) reason = lacks_class(impl, device);
   if (reason) return reason;
-  if (impl->needs_long_loops && device->max_passes) return "needs long loops; the device cuts them short";
+  if (impl->needs_long_loops && device->max_passes) return "requires long loops, which the device ends early";
   if (impl->needs_lanes > device->vector_f32) return less(impl->needs_lanes, "floats in a vector", device->vector_f32);
   if (impl->needs_local > device->local_bytes)
     return less(impl->needs_local, "bytes of local memory", device->local_bytes);

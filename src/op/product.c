@@ -95,9 +95,9 @@ static uint64_t local_of(const clade_query *q, const clade__tiles *t, const int3
 
 static const char *too_large(const clade_query *q, const clade__tiles *t, const int32_t *config) {
   if (t->tables && has_unit(t) && clade__is_integer(q->node->in[0].dtype) && config[BM] * config[BN] > 128 * 64)
-    return "bytes that are gathered one by one take more registers than a tile of that size leaves";
+    return "bytes gathered one by one need more registers than a tile of this size leaves";
   if (t->warpgroup && q->node->in[0].dtype == CLADE_F8E4M3 && config[TN] > 128)
-    return "sums of f8 in two steps take more registers than a tile of that size leaves";
+    return "f8 sums in two steps need more registers than a tile of this size leaves";
   if ((uint64_t)items_of(t, config) > CLADE_MIN(q->device->max_group, q->device->max_item[0]))
     return "the device's groups have fewer work-items than a tile needs";
   return local_of(q, t, config) > clade__local_most(q->device) ? "the device has less local memory than a tile needs"
@@ -176,8 +176,8 @@ const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, con
   const int32_t *config = q->config;
   const clade_dtype dtype = q->node->in[0].dtype;
   const bool bytes = dtype == CLADE_I8 || dtype == CLADE_U8, half = dtype == CLADE_F16 || dtype == CLADE_BF16;
-  if (has_unit(t) && loose && dtype != CLADE_F32 && dtype != CLADE_F8E4M3) return "made for f32 and f8e4m3";
-  if (has_unit(t) && !loose && !half && !bytes) return "made for f16, bf16 and bytes";
+  if (has_unit(t) && loose && dtype != CLADE_F32 && dtype != CLADE_F8E4M3) return "requires f32 and f8e4m3";
+  if (has_unit(t) && !loose && !half && !bytes) return "requires f16, bf16 and bytes";
   if (has_unit(t) && !unit_of(q, t)->used)
     return unit_of(q, t)->reason ? unit_of(q, t)->reason : "the device does not have the unit for this type";
   const char *reason = too_large(q, t, config);

@@ -59,7 +59,7 @@ clade_status clade__candidate_add(clade__choice *c, clade__id node, const clade_
     if (memcmp(old->indices, candidate->indices, layouts) != 0) continue;
     bool better = candidate->cost < old->cost;
     w->refusals[better ? old->impl : candidate->impl] =
-        better || candidate->cost > old->cost ? "is dearer" : "comes later";
+        better || candidate->cost > old->cost ? "costs more" : "comes later";
     if (better) old->impl = candidate->impl, old->cost = candidate->cost, old->config = candidate->config;
     return CLADE_OK;
   }
@@ -171,8 +171,8 @@ static clade_status find_impl(clade__choice *c, clade__id id, clade_query *q, in
   clade__candidate candidate = {.impl = number, .indices = indices};
   clade__pick_query(c->ctx, q, c->g->nodes[id].device, &w->pick, number, alternative, config);
   *refusal = clade__impl_refuses(c->ctx, impl, q);
-  if (!*refusal && clade__pick_refuses(&w->pick, number, alternative)) *refusal = "a tuning record says another";
-  if (!*refusal && !wanted_layouts(c, id, impl, q, indices)) *refusal = "asks for layouts that cannot be had";
+  if (!*refusal && clade__pick_refuses(&w->pick, number, alternative)) *refusal = "a tuning record names another";
+  if (!*refusal && !wanted_layouts(c, id, impl, q, indices)) *refusal = "its layouts are not possible here";
   if (!*refusal && !has_room(c, id, number, q, indices))
     *refusal = "asks for more scratch memory than a quarter of what the device may use";
   if (*refusal) return CLADE_OK;

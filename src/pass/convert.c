@@ -66,7 +66,7 @@ static clade_status keep_impl(clade_graph *g, clade__node *n, int impl, const in
   if (config) kept = clade__arena_new(&g->arena, CLADE_MAX_PARAMS * sizeof *kept);
   if (!n->refusals || (config && !kept)) return CLADE_NO_MEMORY;
   for (size_t i = 0; i < count; i++)
-    n->refusals[i] = refusals && refusals[i] ? refusals[i] : "is dearer, conversions of layouts counted";
+    n->refusals[i] = refusals && refusals[i] ? refusals[i] : "costs more, layout conversions included";
   if (config) memcpy(kept, config, CLADE_MAX_PARAMS * sizeof *kept);
   n->config = kept;
   n->impl = impl;

@@ -11,10 +11,10 @@ const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *im
   size_t length = 0;
   const char *want = clade__preferred(ctx->prefer, q->node->op->name, &length);
   int alternative;
-  if (want && !clade__impl_is(impl, want, length, &alternative)) return "another one was asked for";
+  if (want && !clade__impl_is(impl, want, length, &alternative)) return "another one is preferred";
   if (want && alternative >= 0 && alternative != clade__alternative_of(impl, q->config))
-    return "other layouts were asked for";
-  if (impl->loose && ctx->strict) return "its error has a bound of its own, and .strict was asked for";
+    return "other layouts are preferred";
+  if (impl->loose && ctx->strict) return "excluded by .strict: it has an error bound of its own";
   return clade__impl_unfit(impl, q);
 }
 

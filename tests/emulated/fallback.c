@@ -100,8 +100,7 @@ static void trains_beside_a_fallback(void **state) {
   assert_int_equal(nodes(func, "layer_norm_grad", 1), 1);
   assert_true(crossing(func, 0, 1, &there) > 0 && crossing(func, 1, 0, &back) > 0);
   check_ok(clade_func_explain(func, &text));
-  assert_non_null(
-      strstr(text, "on Clade emulated accelerator systolic: its kernel does not know one of the functions"));
+  assert_non_null(strstr(text, "on Clade emulated accelerator systolic: its kernel lacks one of the functions"));
   assert_non_null(strstr(text, "on Clade emulated accelerator: no kernel of bundles is made for it"));
   assert_non_null(strstr(text, "copies from Clade emulated accelerator to "));
   clade_text_free(text);

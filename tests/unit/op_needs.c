@@ -54,7 +54,7 @@ static void classes(void **state) {
       {CLADE_ON_CPU, CLADE_GPU, true, "made for CPUs"},
       {CLADE_ON_GPU, CLADE_CPU, false, "made for GPUs"},
       {CLADE_ON_GPU, CLADE_GPU, false, NULL},
-      {CLADE_ON_GPU, CLADE_GPU, true, "made for devices that are no software"},
+      {CLADE_ON_GPU, CLADE_GPU, true, "requires a device that is not emulated on a CPU"},
       {CLADE_ON_GPU | CLADE_ON_ACCEL, CLADE_CPU, false, "made for GPUs and accelerators"},
       {CLADE_ON_GPU | CLADE_ON_ACCEL, CLADE_ACCEL, false, NULL},
       {CLADE_ON_CPU | CLADE_ON_GPU | CLADE_ON_ACCEL, CLADE_GPU, true, NULL},
@@ -78,7 +78,8 @@ static void capabilities(void **state) {
   assert_string_equal(lacks(NEEDS(.needs_local = 49152), cpu),
                       "needs 49152 bytes of local memory; the device has 32768");
   device.max_passes = 65535;
-  assert_string_equal(lacks(NEEDS(.needs_long_loops = true), device), "needs long loops; the device cuts them short");
+  assert_string_equal(lacks(NEEDS(.needs_long_loops = true), device),
+                      "requires long loops, which the device ends early");
   assert_string_equal(lacks(NEEDS(.bundled = "k"), cpu), "its kernel comes from a bundle, and the device has none");
   device.kernels = (const char *const[]){"k", NULL};
   assert_null(lacks(NEEDS(.bundled = "k"), device));
@@ -92,7 +93,7 @@ static void units(void **state) {
   const unsigned both = 1u << CLADE_UNIT_VNNI | 1u << CLADE_UNIT_AMX_INT8;
   clade_device_info device = cpu;
   assert_string_equal(lacks(NEEDS(.needs_units = both), device),
-                      "needs a matrix unit, and devices of this class have none of its");
+                      "requires a matrix unit that devices of this class do not have");
   device.unit[CLADE_UNIT_VNNI] = (clade_unit_info){.name = "vnni", .reason = "vnni: no"};
   assert_string_equal(lacks(NEEDS(.needs_units = both), device), "needs a matrix unit: vnni: no");
   device.unit[CLADE_UNIT_AMX_INT8] = (clade_unit_info){.name = "amx_int8", .reason = "amx_int8: neither"};
@@ -100,7 +101,7 @@ static void units(void **state) {
   device.unit[CLADE_UNIT_AMX_INT8].used = true;
   assert_null(lacks(NEEDS(.needs_units = both), device));
   assert_string_equal(lacks(NEEDS(.needs_units = both, .units = never), device),
-                      "no matrix unit of its multiplies such operands");
+                      "none of its matrix units supports these operands");
 }
 
 /* A test's override applies to one implementation and its class only. */

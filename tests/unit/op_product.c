@@ -81,7 +81,7 @@ static void taken_on_gpus_alone(void **state) {
     see(&s, passes[i]);
     assert_null(ask(&s, &gpu, config, &ratio));
     assert_true(ratio < 0.5);
-    assert_string_equal(ask(&s, &software, config, &ratio), "made for devices that are no software");
+    assert_string_equal(ask(&s, &software, config, &ratio), "requires a device that is not emulated on a CPU");
     assert_string_equal(ask(&s, &cpu, config, &ratio), "made for GPUs and accelerators");
   }
   clade_graph_release(s.graph);

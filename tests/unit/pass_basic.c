@@ -142,16 +142,15 @@ static void test_select(void **state) {
     const char *prefer, *name, *explained;
   } cases[] = {
       {1, NULL, "slow",
-       "toy \"n\" f32[2] on first: slow; no: never does; packed: asks for layouts that cannot be had; vec: "
-       "needs "
-       "vectors of 4; ref: comes later\n"},
+       "toy \"n\" f32[2] on first: slow; no: never does; packed: its layouts are not possible here; vec: "
+       "needs vectors of 4; ref: comes later\n"},
       {8, NULL, "vec",
-       "toy \"n\" f32[2] on first: vec; no: never does; packed: asks for layouts that cannot be had; slow: is "
-       "dearer; ref: is dearer\n"},
+       "toy \"n\" f32[2] on first: vec; no: never does; packed: its layouts are not possible here; slow: "
+       "costs more; ref: costs more\n"},
       {8, "eltwise=ref,toy=ref", "ref",
-       "toy \"n\" f32[2] on first: ref; no: another one was asked for; packed: another one was asked for; slow: "
-       "another "
-       "one was asked for; vec: another one was asked for\n"},
+       "toy \"n\" f32[2] on first: ref; no: another one is preferred; packed: another one is preferred; slow: "
+       "another one is "
+       "preferred; vec: another one is preferred\n"},
   };
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
     clade_graph *g = choosing(&op);
@@ -190,7 +189,7 @@ static void test_no_choice(void **state) {
   op.impls = hopeless;
   assert_no_choice(&op, NULL, CLADE_UNSUPPORTED, "takes it; a: never does; b: never does");
   op.impls = impls;
-  assert_no_choice(&op, "toy=vec", CLADE_NOT_FOUND, "\"vec\" is asked for; no: another one was asked for");
+  assert_no_choice(&op, "toy=vec", CLADE_NOT_FOUND, "\"vec\" is asked for; no: another one is preferred");
   assert_no_choice(&op, "toy=what", CLADE_NOT_FOUND, "toy has no implementation \"what\"; it has: ");
   assert_no_choice(&op, "toys=vec", CLADE_NOT_FOUND, "prefer: there is no op \"toys\"");
   assert_no_choice(&op, "toy", CLADE_INVALID, "op=implementation is expected");

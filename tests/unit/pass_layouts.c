@@ -199,12 +199,12 @@ static void test_explain(void **state) {
   clade__explain(&(clade__pass_ctx){.graph = chosen, .n_devices = 1, .devices = &kit_device, .fallback = -1}, &text);
   assert_string_equal(
       text.data,
-      "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; group: made for GPUs; panels: for panels; "
-      "winograd: for weights in another "
-      "base; fft: for spectra of weights; of input \"x\", for operand 0 of toy \"n\" "
+      "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; group: made for GPUs; panels: packs panels only; "
+      "winograd: packs Winograd's weights only; fft: packs spectra of weights only; of input \"x\", for operand 0 of "
+      "toy \"n\" "
       "(blocked)\n"
-      "toy \"n\" f32[4, 20]{1:8:0} on first: blocked; ref: is dearer, conversions of "
-      "layouts counted\n"
+      "toy \"n\" f32[4, 20]{1:8:0} on first: blocked; ref: costs more, layout "
+      "conversions included\n"
       "unpack f32[4, 20] on first: ref; tiles: made for CPUs; group: made for GPUs; of toy \"n\", for an output\n");
   clade__text_free(&text);
   clade_graph_release(chosen);

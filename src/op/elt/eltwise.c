@@ -135,11 +135,11 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- blocks: one block per work-item, since its scale depends on all of its elements ---- */
 static const char *ref_accept(const clade_query *q) {
-  return clade__has_blocks(q->node->out[0].dtype) ? "it gives elements one by one, and blocks share a scale" : NULL;
+  return clade__has_blocks(q->node->out[0].dtype) ? "does not support block types" : NULL;
 }
 
 static const char *blocks_accept(const clade_query *q) {
-  return clade__has_blocks(q->node->out[0].dtype) ? NULL : "made for elements that share blocks";
+  return clade__has_blocks(q->node->out[0].dtype) ? NULL : "requires a block type";
 }
 
 static clade_status blocks_emit(clade_emit *e, const clade_query *q) {
@@ -172,7 +172,7 @@ static bool light(const clade__elt *p) {
 
 static const char *vec_accept(const clade_query *q) {
   const clade__elt *p = program_of(q->node);
-  return clade__elt_wide(p) || clade__elt_wide_whole(p) ? NULL : "there are values that are no floats";
+  return clade__elt_wide(p) || clade__elt_wide_whole(p) ? NULL : "requires floats";
 }
 
 static double vec_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
@@ -213,7 +213,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 static const char *group_accept(const clade_query *q) {
   enum { FOURS = 4 };
   clade__walk w;
-  if (clade__elt_has_blocks(program_of(q->node))) return "made for elements that share no block";
+  if (clade__elt_has_blocks(program_of(q->node))) return "does not support block types";
   clade__walk_of(q->node, &w);
   if (!clade__walk_flat(q->node) && w.dim[0] < FOURS) return "rows are shorter than four elements";
   return clade__group_refuses(q, 2 * FOURS);

@@ -213,7 +213,7 @@ static int steps_of(int64_t length, int64_t *radix) {
 
 static const char *group_accept(const clade_query *q) {
   plan p;
-  if (!group_plan(q->node, &p)) return "made for lengths without a prime factor above 2048";
+  if (!group_plan(q->node, &p)) return "requires lengths without a prime factor above 2048";
   return clade__group_refuses(q, 2.0 * ROOM);
 }
 
@@ -307,19 +307,21 @@ static const char *clfft_accept(const clade_query *q) {
   const attrs *a = q->node->attrs;
   plan p = plan_of(q->node);
   clade__clfft_transform work = clfft_work(q);
-  if (a->kind == CLADE__FFT_REAL_OF_HALF) return "made for complex values, and from real ones";
+  if (a->kind == CLADE__FFT_REAL_OF_HALF) return "does not compute real values from half a spectrum";
   if (work.real && (a->doubled || a->inverse))
-    return "made for spectra of real values, not for what is derived from them";
-  if (work.real && a->n > clfft_at_once(q->device)) return "of real values made for lengths that one kernel does";
-  if (clfft_mixed(a->n)) return "made for lengths with one of 11, 13 and up to two of 3, 5 and 7 as factors beside 2";
+    return "supports the spectra of real values, not their inverse or gradient";
+  if (work.real && a->n > clfft_at_once(q->device))
+    return "for real values, requires lengths that one kernel transforms";
+  if (clfft_mixed(a->n))
+    return "requires lengths with at most one of the factors 11 and 13, and two of 3, 5 and 7, beside 2";
   if (a->n > CLFFT_MOST || p.radix[p.count - 1] > CLFFT_RADIX)
-    return "made for lengths up to 2^22 with prime factors up to 13";
-  if (!p.outer || !p.inner) return "there is nothing to transform";
+    return "requires lengths up to 2^22 with prime factors up to 13";
+  if (!p.outer || !p.inner) return "the transform is empty";
   if (work.room == SIZE_MAX) return "its workspace would be too large";
   size_t bytes[2], parts = clade__clfft_parts(&work, bytes), align = q->device->alignment;
-  if (parts > CLFFT_PARTS) return "the axis is between others, with more than 64 parts";
+  if (parts > CLFFT_PARTS) return "the axis is not the last, and has more than 64 parts";
   if (parts > 1 && (!align || bytes[0] % align || bytes[1] % align))
-    return "the axis is between others, and its parts begin where no buffer may";
+    return "the axis is not the last, and its parts are not aligned for buffers";
   return clade__clfft_missing();
 }
 

@@ -19,11 +19,11 @@ static int64_t most_bytes(const clade_query *q, int64_t config) {
 
 const char *clade__gemm_bare_accept(const clade_query *q) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "made for f32";
-  if ((p.k > 1 && p.stride[0][INNER] != 1) || p.stride[1][INNER] != 1) return "made for operands that lie in rows";
-  if (p.n % panel(q)) return "made for columns that are whole panels";
+  if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "requires f32";
+  if ((p.k > 1 && p.stride[0][INNER] != 1) || p.stride[1][INNER] != 1) return "requires row-major operands";
+  if (p.n % panel(q)) return "requires columns in whole panels";
   if (p.n > MOST_COLUMNS || p.k * p.n * (int64_t)sizeof(float) > most_bytes(q, p.stride[1][DOWN]))
-    return "made for an operand b that is small";
+    return "requires a small operand b";
   return NULL;
 }
 

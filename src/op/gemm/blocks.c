@@ -10,8 +10,8 @@ static bool is_low(const clade__gemm_problem *p) { return p->m <= FEW_ROWS; }
 
 const char *clade__gemm_blocks_accept(const clade_query *q) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (!clade__has_blocks(q->node->in[1].dtype)) return "made for weights whose elements share blocks";
-  if (p.k > 1 && p.stride[0][INNER] != 1) return "made for rows that lie along the inner axis";
+  if (!clade__has_blocks(q->node->in[1].dtype)) return "requires weights of a block type";
+  if (p.k > 1 && p.stride[0][INNER] != 1) return "requires rows that are contiguous along the inner axis";
   return NULL;
 }
 

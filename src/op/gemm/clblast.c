@@ -9,11 +9,11 @@ enum { BATCH = 5, ROW, COLUMN };
 const char *clade__gemm_clblast_accept(const clade_query *q) {
   const clade__gemm_attrs *at = q->node->attrs;
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "made for f32";
-  if (at->epilogue.n_insn || q->node->n_in > 2) return "computes no epilogue";
-  if (!p.m || !p.n || !p.k || !p.batches) return "there is nothing to multiply";
+  if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "requires f32";
+  if (at->epilogue.n_insn || q->node->n_in > 2) return "does not support an epilogue";
+  if (!p.m || !p.n || !p.k || !p.batches) return "the product is empty";
   for (int i = 0; i < BATCH; i++)
-    if (p.dim[i] != 1) return "walks along one axis of products, not several";
+    if (p.dim[i] != 1) return "supports one batch axis only";
   return clade__clblast_missing();
 }
 

@@ -10,8 +10,8 @@ const char *clade__gemm_dot_accept(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_lying(q->node, &swapped);
   const char *reason = clade__gemm_floats(q);
   if (reason) return reason;
-  if (p.m > MOST_ROWS) return "made for at most 32 rows or columns";
-  if (p.k > 1 && p.stride[1][ROW] != 1) return "made for a larger operand whose inner axis lies side by side";
+  if (p.m > MOST_ROWS) return "requires at most 32 rows or columns";
+  if (p.k > 1 && p.stride[1][ROW] != 1) return "requires that the larger operand is contiguous along the inner axis";
   return NULL;
 }
 

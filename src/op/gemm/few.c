@@ -56,9 +56,9 @@ static int64_t results_of(const few *f) { return f->p.batches * f->p.m * f->p.n;
 const char *clade__gemm_few_accept(const clade_query *q) {
   const char *reason = clade__gemm_floats(q);
   if (reason) return reason;
-  if (!clade__is_computed(q->node->in[0].dtype)) return "made for f32, f16 and bf16";
+  if (!clade__is_computed(q->node->in[0].dtype)) return "requires f32, f16 and bf16";
   const few f = few_of(q);
-  if (f.p.m > MOST_ROWS) return "made for at most 16 rows or columns";
+  if (f.p.m > MOST_ROWS) return "requires at most 16 rows or columns";
   const double steps = (double)f.parts.each.k / (double)f.group.team + RUN_BYTES;
   return clade__group_refuses(q, steps + (double)(f.rows * LANES));
 }

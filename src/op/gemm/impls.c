@@ -134,9 +134,9 @@ static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, 
 
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave) {
   problem p = clade__gemm_problem_of(q->node);
-  if (((const clade__gemm_attrs *)q->node->attrs)->shape[1].rank) return "b is a part of another value";
+  if (((const clade__gemm_attrs *)q->node->attrs)->shape[1].rank) return "b is a slice of another value";
   double padded = (double)clade__up(p.n, columns) * (double)clade__up(p.k, interleave) * (double)p.batches;
-  return padded > INT32_MAX / 2 ? "made for fewer than 2^30 elements, padding counted" : NULL;
+  return padded > INT32_MAX / 2 ? "requires fewer than 2^30 elements, padding included" : NULL;
 }
 void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, clade_layout *in) {
   const clade__gemm_attrs *at = q->node->attrs;
@@ -147,8 +147,8 @@ void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, c
 }
 
 const char *clade__gemm_floats(const clade_query *q) {
-  if (clade__has_blocks(q->node->in[1].dtype)) return "made for elements that share no block";
-  return clade__gemm_integer(q->node->in[0].dtype) ? "made for floats, not for integers" : NULL;
+  if (clade__has_blocks(q->node->in[1].dtype)) return "does not support block types";
+  return clade__gemm_integer(q->node->in[0].dtype) ? "requires floats" : NULL;
 }
 
 /* ---- ref: one work-item per result ---- */

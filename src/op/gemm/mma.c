@@ -35,7 +35,7 @@ static const char *panels_accept(const clade_query *q, bool tiles) {
   const char *reason = accept(q, tiles);
   if (reason) return reason;
   if (tiles && clade__gemm_problem_of(q->node).k % (TILE_BYTES / 4 * quad(q->node)))
-    return "the inner axis ends inside of a tile";
+    return "the inner axis is not whole tiles";
   return clade__gemm_panels_refuse(q, PANEL, quad(q->node));
 }
 const char *clade__gemm_mma_panels_accept(const clade_query *q) { return panels_accept(q, false); }

@@ -17,7 +17,7 @@ const char *clade__gemm_mma_bare_accept(const clade_query *q) {
   const char *reason = clade__gemm_mma_panels_accept(q);
   if (reason) return reason;
   if (p.stride[0][7] != 1 || p.k == 0 || words(q, &p) * 4 != p.k * (int64_t)clade__element_bytes(q->node->in[0].dtype))
-    return "made for an operand a whose rows are whole words";
+    return "requires rows of a that are whole words";
   if (words(q, &p) * 4 * PAIR > clade__second_cache(q->device) / 8 * 3) /* leaves room for the next panels */
     return "two panels of b take more than three eighths of a cache";
   return NULL;

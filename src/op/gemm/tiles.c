@@ -18,7 +18,7 @@ static void defaults(const clade_query *q, const clade__tiles *t, int32_t *confi
 static const char *accept(const clade_query *q, const clade__tiles *t, bool loose) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const clade__parts parts = parts_of(&p);
-  if (clade__has_blocks(q->node->in[1].dtype)) return "made for elements that share no block";
+  if (clade__has_blocks(q->node->in[1].dtype)) return "does not support block types";
   return clade__tiles_refuse(q, t, &parts.each, loose);
 }
 

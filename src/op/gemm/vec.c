@@ -139,14 +139,14 @@ size_t clade__gemm_vec_workspace(const clade_query *q) {
 }
 
 const char *clade__gemm_vec_accept(const clade_query *q) {
-  if (clade__has_blocks(q->node->in[1].dtype)) return "made for elements that share no block";
-  return q->node->in[0].dtype == CLADE_I32 ? "made for floats and bytes" : NULL;
+  if (clade__has_blocks(q->node->in[1].dtype)) return "does not support block types";
+  return q->node->in[0].dtype == CLADE_I32 ? "requires floats and bytes" : NULL;
 }
 
 const char *clade__gemm_vec_panels_accept(const clade_query *q) {
   const char *reason = clade__gemm_vec_accept(q);
   if (reason) return reason;
-  if (q->node->in[1].dtype != CLADE_F32) return "made for f32: a copy of anything else would be twice as large";
+  if (q->node->in[1].dtype != CLADE_F32) return "requires f32: a copy of another type would be twice as large";
   return clade__gemm_panels_refuse(q, panel_of(q), 1);
 }
 

@@ -56,7 +56,7 @@ const char *clade__channels_accept(const clade_query *q) {
 }
 
 const char *clade__channels_blocked(const clade_query *q) {
-  return clade__channels_of(&q->node->in[0]).inner > 1 ? NULL : "there is one pixel: channels lie side by side";
+  return clade__channels_of(&q->node->in[0]).inner > 1 ? NULL : "requires more than one pixel per channel";
 }
 
 /* Two passes over all operands. */

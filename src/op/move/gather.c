@@ -105,12 +105,13 @@ enum { MOST = 4096 }; /* indices per pass */
 static const char *columns_accept(const clade_query *q) {
   const clade_shape *x = &q->node->in[TABLE].shape, *ids = &q->node->in[IDS].shape;
   int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
-  if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
+  if (clade__element_bytes(q->node->out[0].dtype) != 4) return "requires elements of 32 bits";
   if (clade__product(x, axis + 1, x->rank) != 1 || clade__product(x, 0, axis) < CLADE__LANES)
-    return "the axis is not the last one of many";
-  if (x->dim[axis] == 0) return "a table has no words";
-  if (x->dim[axis] > UINT16_MAX) return "16 bits do not count a table's words";
-  return clade__product(ids, 0, ids->rank) < CLADE__LANES ? "fewer are picked than a vector holds" : NULL;
+    return "the axis is not the last of several";
+  if (x->dim[axis] == 0) return "a table is empty";
+  if (x->dim[axis] > UINT16_MAX) return "a table has more words than 16 bits count";
+  return clade__product(ids, 0, ids->rank) < CLADE__LANES ? "fewer elements are gathered than a vector has lanes"
+                                                          : NULL;
 }
 
 static double columns_cost(const clade_query *q) { return clade__cost(q->device, 0, bytes_of(q), 1); }

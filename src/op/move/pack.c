@@ -92,12 +92,14 @@ int64_t clade__packed_blocks(const clade__packed *p) {
 
 /* ---- tiles ---- */
 enum { STRIP = 256 };
-static const char other_base[] = "it moves elements along axes, to no panels and no other base";
+static const char other_base[] = "does not support panels or transformed weights";
 
 const char *clade__packed_tiles(const clade_type *blocked) {
   if (blocked->layout.tile) return other_base;
-  if (clade__element_bytes(blocked->dtype) > 4) return "it moves elements of up to 32 bits";
-  return blocked->layout.block % CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of sixteens" : NULL;
+  if (clade__element_bytes(blocked->dtype) > 4) return "requires elements of up to 32 bits";
+  return blocked->layout.block % CLADE__LANES || blocked->layout.interleave > 1
+             ? "requires blocks of a multiple of 16 elements"
+             : NULL;
 }
 
 double clade__packed_cost(const clade_query *q, bool tiles) {
@@ -131,9 +133,9 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
 const char *clade__packed_turns(const clade_query *q, const clade_type *blocked) {
   const clade_layout *l = &blocked->layout;
   if (l->tile) return other_base;
-  if (clade__element_bytes(blocked->dtype) > 4) return "it moves elements of up to 32 bits";
+  if (clade__element_bytes(blocked->dtype) > 4) return "requires elements of up to 32 bits";
   if (l->interleave > 1 || l->block < 8 || blocked->shape.dim[l->axis] % l->block)
-    return "blocks are whole, of at least eight elements";
+    return "requires whole blocks of at least 8 elements";
   return clade__group_refuses(q, 2 * CLADE__TURNED_TILE);
 }
 
@@ -152,7 +154,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- panels: of a matrix or of convolution weights, block after block ---- */
 static const char *panels_accept(const clade_query *q) {
-  return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
+  return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "packs panels only";
 }
 static bool is_words(const clade_type *t) {
   return t->shape.rank == 4 && t->layout.axis <= 1 && t->layout.interleave > 1;
@@ -217,12 +219,12 @@ static clade_status panels_emit(clade_emit *e, const clade_query *q) {
 /* ---- winograd: transformed weights ---- */
 static const char *winograd_accept(const clade_query *q) {
   int tile = q->node->out[0].layout.tile;
-  return tile > CLADE_PANELS && tile < CLADE_SPECTRUM ? NULL : "for weights in another base";
+  return tile > CLADE_PANELS && tile < CLADE_SPECTRUM ? NULL : "packs Winograd's weights only";
 }
 
 /* ---- fft: weight spectra ---- */
 static const char *fft_accept(const clade_query *q) {
-  return q->node->out[0].layout.tile >= CLADE_SPECTRUM ? NULL : "for spectra of weights";
+  return q->node->out[0].layout.tile >= CLADE_SPECTRUM ? NULL : "packs spectra of weights only";
 }
 
 /* ---- ref ---- */

@@ -166,7 +166,7 @@ static grouped grouped_of(const clade_query *q) {
 
 static const char *group_accept(const clade_query *q) {
   const grouped g = grouped_of(q);
-  if (g.n > INT32_MAX) return "an i32 does not count what is added";
+  if (g.n > INT32_MAX) return "the elements to be added exceed the range of i32";
   return clade__group_refuses(q, CLADE_MAX((double)(g.part + g.parts), (double)g.n / RUN) + 2 * CLADE__GROUP_ITEMS);
 }
 

@@ -92,7 +92,7 @@ static int last_of(const walk *w) {
 static const char *tiles_accept(const clade_query *q) {
   walk w = walk_of(q);
   int last = last_of(&w);
-  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it moves elements of up to 32 bits";
+  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "requires elements of up to 32 bits";
   if (last < 0) return "the last axis stays the last one";
   return w.to.dim[last] < TILE || w.to.dim[w.rank - 1] < TILE ? "an axis is shorter than a tile" : NULL;
 }
@@ -170,10 +170,10 @@ static int next_of(const walk *w) {
 
 static const char *runs_accept(const clade_query *q) {
   walk w = walk_of(q);
-  if (next_of(&w) < 0) return "no axis changes places with the last but one, or the last one does";
+  if (next_of(&w) < 0) return "the last axis moves, or the last but one stays";
   int64_t run = w.to.dim[w.rank - 1], line = run * w.to.dim[next_of(&w)];
-  if (run < LEAST_RUN || line > LONG_LINE) return "runs are short, or the lines that hold them long";
-  return line * w.to.dim[w.rank - 2] < LEAST_BLOCK ? "little changes places" : NULL;
+  if (run < LEAST_RUN || line > LONG_LINE) return "contiguous runs are too short, or the lines of runs too long";
+  return line * w.to.dim[w.rank - 2] < LEAST_BLOCK ? "too few elements move at once" : NULL;
 }
 
 static clade_status runs_emit(clade_emit *e, const clade_query *q) {
@@ -208,10 +208,10 @@ enum { GROUP_TILE = CLADE__TURNED_TILE, LEAST_AXIS = 8 };
 static const char *group_accept(const clade_query *q) {
   const walk w = walk_of(q);
   const int last = last_of(&w);
-  if (w.rank == 1) return "only axes of one element move";
+  if (w.rank == 1) return "only axes of size 1 move";
   if (w.stride[w.rank - 1] == 1) return clade__group_refuses(q, 4);
-  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it turns over elements of up to 32 bits";
-  if (last < 0) return "the last axis comes from between others";
+  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "requires elements of up to 32 bits";
+  if (last < 0) return "the source's last axis does not move";
   if (CLADE_MIN(w.to.dim[last], w.to.dim[w.rank - 1]) < LEAST_AXIS) return "an axis is shorter than eight elements";
   return clade__group_refuses(q, 2 * GROUP_TILE);
 }

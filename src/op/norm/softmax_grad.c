@@ -65,7 +65,7 @@ static int64_t strip_of(const clade_query *q) { return q->device->max_passes ? C
 
 static const char *vec_accept(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);
-  if (x.inner > 1 && x.inner < CLADE__LANES) return "fewer lines than a vector has lanes lie beside each other";
+  if (x.inner > 1 && x.inner < CLADE__LANES) return "fewer adjacent lines than a vector has lanes";
   double each = x.inner % CLADE__LANES ? 20 : 4; /* partial vectors are stored lane by lane */
   return clade__cut_short(q->device, x.inner > 1 ? each * (double)x.n + 20 : (double)x.n / 6 + 128);
 }

@@ -144,8 +144,8 @@ static const char *triples_accept(const clade_query *q) {
   bool fits = t.max && t.back;
   for (int i = 0; i < 2; i++) fits = fits && t.w->kernel[i] == 3 && t.w->stride[i] == 2 && t.w->dilation[i] == 1;
   for (int i = 0; i < 4; i++) fits = fits && t.w->pad[i] == 1;
-  if (!fits) return "made for gradients of maxima of 3 x 3 by steps of 2, padded by 1";
-  return t.y.dim[3] > TRIPLES ? "a row is too long for a work-item's memory" : NULL;
+  if (!fits) return "requires gradients of a 3 x 3 maximum with stride 2 and padding 1";
+  return t.y.dim[3] > TRIPLES ? "a row exceeds a work-item's private memory" : NULL;
 }
 
 /* Preferred to `blocked`. */
@@ -198,7 +198,7 @@ enum { STRIP = 4 }; /* the same in the kernels */
 
 static const char *group_accept(const clade_query *q) {
   task t = clade__pool_task_of(q);
-  if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "an i32 does not number a plane's pixels";
+  if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "a plane's pixels exceed the range of i32";
   return clade__group_refuses(q, (t.back ? 1 : STRIP) * taps(&t));
 }
 
@@ -260,7 +260,7 @@ static const char *group_last_accept(const clade_query *q) {
   task t = clade__pool_task_of(q);
   const char *reason = clade__channels_last_refuse(&t.x);
   if (!reason && t.y.dim[2] * t.y.dim[3] == 1) reason = clade__channels_last_refuse(&t.y);
-  if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "an i32 does not number a plane's pixels";
+  if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "a plane's pixels exceed the range of i32";
   return reason ? reason : clade__group_refuses(q, taps(&t));
 }
 

@@ -60,8 +60,8 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
 enum { STRIP = 1024 };
 
 static const char *vec_accept(const clade_query *q) {
-  if (extent_of(q).n > INT32_MAX - CLADE__LANES) return "a place and a lane are more than an i32 counts";
-  return clade__is_float(q->node->in[0].dtype) ? NULL : "it compares floats";
+  if (extent_of(q).n > INT32_MAX - CLADE__LANES) return "positions exceed the range of i32";
+  return clade__is_float(q->node->in[0].dtype) ? NULL : "requires floats";
 }
 
 static double vec_cost(const clade_query *q) { return cost(q, 0.3); }

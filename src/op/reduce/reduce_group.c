@@ -35,7 +35,7 @@ static const char *plan_teams(const clade_query *q, teams *t) {
   clade__runs g = clade__reduce_runs(q->node);
   int runs = 0;
   for (int i = 0; i < g.n; i++) runs += g.reduced[i];
-  if (!clade__is_float(q->node->in[0].dtype)) return "it takes floats";
+  if (!clade__is_float(q->node->in[0].dtype)) return "requires floats";
   if (runs < 1 || runs > MOST_RUNS || g.outputs == 0)
     return "the reduced axes are more than three runs of neighbors or none, or there is no output";
   *t = (teams){0};
@@ -74,7 +74,7 @@ const char *clade__reduce_last_accept(const clade_query *q) {
   const char *reason = clade__channels_last_refuse(x);
   if (reason) return reason;
   if (clade__reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
-    return "it goes over all pixels of channels, x's axis 1";
+    return "requires a reduction over all axes but x's channels (axis 1), or those and the batch";
   in.layout = clade__channels_last(1, x->dim[1]);
   n.in = &in;
   there.node = &n;

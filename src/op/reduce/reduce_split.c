@@ -148,10 +148,10 @@ const char *clade__reduce_blocked_accept(const clade_query *q) {
   const clade__reduce_attrs *a = q->node->attrs;
   const clade_shape *x = &q->node->in[0].shape;
   split p;
-  if (!clade__is_float(q->node->in[0].dtype) || a->kind > CLADE__REDUCE_MEAN) return "it adds floats";
+  if (!clade__is_float(q->node->in[0].dtype) || a->kind > CLADE__REDUCE_MEAN) return "requires floats";
   if (x->rank < 3 || clade__reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
-    return "it goes over all pixels of channels, x's axis 1";
-  return plan_blocked(q, &p) ? NULL : "there is nothing to add or no output";
+    return "requires a reduction over all axes but x's channels (axis 1), or those and the batch";
+  return plan_blocked(q, &p) ? NULL : "the sum or the result is empty";
 }
 
 void clade__reduce_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {

@@ -131,19 +131,19 @@ static const char *gemm_refuses(const clade_query *q) {
   const clade_node *n = q->node;
   clade__gemm_problem g = clade__gemm_problem_of(n);
   const clade__gemm_attrs *at = n->attrs;
-  if (at->shape[0].rank || at->shape[1].rank) return "its kernel takes whole values";
+  if (at->shape[0].rank || at->shape[1].rank) return "its kernel does not support slices";
   for (int i = 0; i < 4; i++)
-    if (g.dim[i] != 1) return "its kernel takes two batch axes";
+    if (g.dim[i] != 1) return "its kernel supports two batch axes only";
   for (int i = 2; i < n->n_in; i++)
-    if (n->in[i].dtype != CLADE_F32 && n->in[i].dtype != CLADE_I32) return "its kernel takes elements of f32 and i32";
+    if (n->in[i].dtype != CLADE_F32 && n->in[i].dtype != CLADE_I32) return "its kernel requires f32 or i32";
   return clade__systolic_refuses(&at->epilogue, 1 + EXTRA);
 }
 
 static const char *gemm_accept(const clade_query *q) {
-  return q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32 ? "made for f32" : gemm_refuses(q);
+  return q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32 ? "requires f32" : gemm_refuses(q);
 }
 static const char *gemm_i8_accept(const clade_query *q) {
-  return q->node->in[0].dtype != CLADE_I8 ? "made for i8 by i8" : gemm_refuses(q);
+  return q->node->in[0].dtype != CLADE_I8 ? "requires i8 by i8" : gemm_refuses(q);
 }
 
 static double gemm_cost(const clade_query *q) {

@@ -34,7 +34,7 @@ static void emit_last(clade_kernel_step *s, const walk *w, const int64_t *value,
 }
 
 static const char *accept(const clade_query *q) {
-  if (walk_of(q->node).rank > AXES) return "its kernel takes four axes";
+  if (walk_of(q->node).rank > AXES) return "its kernel supports four axes only";
   return clade__systolic_refuses(program_of(q), OPERANDS);
 }
 
@@ -65,11 +65,11 @@ static const char *i64_accept(const clade_query *q) {
   const clade_node *n = q->node;
   const clade__elt *p = program_of(q);
   if (p->n_insn != 1 || p->insn[0].wrt || p->insn[0].fn < 160 || p->insn[0].fn > 162)
-    return "its kernel adds, subtracts or multiplies";
-  if (n->out[0].dtype != CLADE_I64) return "made for i64";
+    return "its kernel supports addition, subtraction and multiplication only";
+  if (n->out[0].dtype != CLADE_I64) return "requires i64";
   for (int i = 0; i < n->n_in; i++)
     if (elements(&n->in[i]) != 1 && elements(&n->in[i]) != elements(&n->out[0]))
-      return "its kernel repeats single elements alone";
+      return "its kernel broadcasts single elements only";
   return NULL;
 }
 

@@ -29,19 +29,19 @@ static int operand_kind(const clade__elt *p, const clade__elt_insn *insn) {
 }
 
 const char *clade__systolic_refuses(const clade__elt *p, int most_inputs) {
-  if (p->n_in > most_inputs) return "its kernel takes fewer operands";
+  if (p->n_in > most_inputs) return "its kernel supports fewer operands only";
   for (int i = 0; i < p->n_in; i++)
-    if (kind_of(p->in_dtype[i]) > INT) return "its kernel takes elements of f32 and i32";
+    if (kind_of(p->in_dtype[i]) > INT) return "its kernel requires f32 or i32";
   for (int k = 0; k < p->n_insn; k++) {
     const clade__elt_insn *insn = &p->insn[k];
     const struct listed *f = find(insn->fn);
     int from = operand_kind(p, insn), to = kind_of(insn->dtype);
-    if (!f) return "its kernel does not know one of the functions";
-    if (from == OTHER || to == OTHER) return "its kernel computes in f32, i32 and bool";
+    if (!f) return "its kernel lacks one of the functions";
+    if (from == OTHER || to == OTHER) return "its kernel supports f32, i32 and bool only";
     if (insn->wrt ? from != FLOAT || !(f->operands >> (insn->wrt - 1) & 1) : from != FLOAT && !f->integers)
-      return "its kernel does not know a function for such operands";
+      return "its kernel has no such function of these operands";
   }
-  return p->n_insn && kind_of(p->insn[p->n_insn - 1].dtype) == BOOL ? "its kernel gives f32 and i32" : NULL;
+  return p->n_insn && kind_of(p->insn[p->n_insn - 1].dtype) == BOOL ? "its kernel writes f32 and i32 only" : NULL;
 }
 
 static int32_t encode(const clade__elt *p, const clade__elt_insn *insn) {
@@ -74,7 +74,7 @@ void clade__systolic_int4(clade_kernel_step *s, const int64_t value[4]) {
 const char *clade__systolic_floats(const clade_query *q) {
   const clade_node *n = q->node;
   for (int i = 0; i < n->n_in + n->n_out; i++)
-    if ((i < n->n_in ? n->in[i] : n->out[i - n->n_in]).dtype != CLADE_F32) return "its kernel takes elements of f32";
+    if ((i < n->n_in ? n->in[i] : n->out[i - n->n_in]).dtype != CLADE_F32) return "its kernel requires f32";
   return NULL;
 }
 

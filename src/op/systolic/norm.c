@@ -24,7 +24,7 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
 /* ---- batch_norm ---- */
 static const char *accept(const clade_query *q) {
   const clade__batch_norm_attrs *a = q->node->attrs;
-  return a->epilogue.n_insn ? "its kernel computes no epilogue" : clade__systolic_floats(q);
+  return a->epilogue.n_insn ? "its kernel does not support an epilogue" : clade__systolic_floats(q);
 }
 
 static double cost(const clade_query *q) { return cost_of(q, 3); }

@@ -3,14 +3,14 @@
 #include "op/systolic/kernels.h"
 
 static const char *accept(const clade_query *q) {
-  return clade__pool_task_of(q).back ? "made for pooling itself" : clade__systolic_floats(q);
+  return clade__pool_task_of(q).back ? "does not compute gradients" : clade__systolic_floats(q);
 }
 
 static const char *grad_accept(const clade_query *q) {
   clade__pool_task t = clade__pool_task_of(q);
-  if (!t.back) return "made for gradients";
+  if (!t.back) return "computes gradients only";
   bool fits = t.x.dim[2] * t.x.dim[3] <= CLADE__SYSTOLIC_PLANE;
-  return fits ? clade__systolic_floats(q) : "its kernel has no room for an image";
+  return fits ? clade__systolic_floats(q) : "an image exceeds its kernel's buffer";
 }
 
 static double cost(const clade_query *q) {

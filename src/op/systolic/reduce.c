@@ -34,7 +34,7 @@ enum { KEPT = 4 };
 
 static const char *broadcast_accept(const clade_query *q) {
   const char *reason = clade__systolic_floats(q);
-  return reason ? reason : clade__broadcast_repeats(q->node).rank > KEPT ? "its kernel keeps four axes" : NULL;
+  return reason ? reason : clade__broadcast_repeats(q->node).rank > KEPT ? "its kernel supports four axes only" : NULL;
 }
 
 static double broadcast_cost(const clade_query *q) { /* cycles to clear and combine a sum */

@@ -5,7 +5,7 @@
 
 /* ---- arg_max ---- */
 static const char *arg_max_accept(const clade_query *q) {
-  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes elements of f32";
+  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel requires f32";
 }
 
 static clade_status arg_max_emit(clade_emit *e, const clade_query *q) {
@@ -66,7 +66,7 @@ static int64_t rows_of(const clade_query *q) {
 }
 
 static const char *logits_accept(const clade_query *q) {
-  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
+  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel requires logits of f32";
 }
 
 static double cross_entropy_cost(const clade_query *q) {

@@ -7,9 +7,11 @@ enum { SCALARS = CLADE__UPDATE_SCALARS };
 
 static const char *accept(const clade_query *q) {
   const clade_node *n = q->node;
-  if (((const clade__update_attrs *)n->attrs)->rule & CLADE__UPDATE_SKIPS) return "its kernel skips no step";
-  return n->in[SCALARS].dtype == CLADE_F32 && n->in[SCALARS + 1].dtype == CLADE_F32 ? NULL
-                                                                                    : "its kernel takes tensors of f32";
+  if (((const clade__update_attrs *)n->attrs)->rule & CLADE__UPDATE_SKIPS)
+    return "its kernel does not support skipped steps";
+  return n->in[SCALARS].dtype == CLADE_F32 && n->in[SCALARS + 1].dtype == CLADE_F32
+             ? NULL
+             : "its kernel requires tensors of f32";
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
