@@ -195,7 +195,7 @@ void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int
 int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
   if (device->device_class != CLADE_CPU) return few;
   if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* several per element */
-  int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
+  int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = clade__ceil_div(n, items);
   return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
 }
 
@@ -236,7 +236,7 @@ void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int
   clade__emit_last(s, rank, stride, 0);
   clade_emit_f32(s, (float)divisor);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(total, piece));
 }
 
 const clade_attr clade__axis_table[] = {{"axis", CLADE_ATTR_I32, offsetof(clade__axis_attrs, axis), 1}, {0}};

@@ -26,7 +26,7 @@ const char *clade__group_refuses(const clade_query *q, double passes) {
 
 void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade__group *g, int64_t lines) {
   const clade_unit_info *ptx = &q->device->unit[CLADE_UNIT_PTX];
-  size_t groups = (size_t)((lines + g->beside - 1) / g->beside), items = (size_t)(g->team * g->beside);
+  size_t groups = (size_t)clade__ceil_div(lines, g->beside), items = (size_t)(g->team * g->beside);
   clade_emit_define(s, "TEAM", g->team);
   clade_emit_define(s, "BESIDE", g->beside);
   clade_emit_define(s, "SPREAD", g->spread);
@@ -59,8 +59,8 @@ void clade__emit_strided_fours(clade_emit *e, const char *T, int64_t divisor, in
 }
 
 int64_t clade__group_part(int64_t lines, int64_t n) {
-  int64_t parts = CLADE_MIN((FEWEST_PARTS + lines - 1) / CLADE_MAX(lines, 1), n / LEAST_PART);
-  return clade__up((n + CLADE_MAX(parts, 1) - 1) / CLADE_MAX(parts, 1), 4);
+  int64_t parts = CLADE_MIN(clade__ceil_div(FEWEST_PARTS, lines), n / LEAST_PART);
+  return clade__up(clade__ceil_div(n, parts), 4);
 }
 
 bool clade__group_units(const clade_query *q) { return q->device->unit[CLADE_UNIT_PTX].name; }

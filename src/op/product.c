@@ -116,8 +116,8 @@ clade__parts clade__parts_cut(const clade__matmul *whole, int64_t wanted) {
   clade__parts p = {.each = *whole};
   const int64_t k = CLADE_MAX(whole->k, 1);
   wanted = CLADE_MAX(wanted, 1);
-  p.span = clade__up((k + wanted - 1) / wanted, UNIT);
-  p.n = (k + p.span - 1) / p.span;
+  p.span = clade__up(clade__ceil_div(k, wanted), UNIT);
+  p.n = clade__ceil_div(k, p.span);
   p.each.k = CLADE_MIN(p.span, whole->k);
   p.each.matrices *= p.n;
   return p;

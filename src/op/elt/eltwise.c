@@ -205,7 +205,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   if (!flat) clade_emit_index(s, clade__walk_period(&w, n->n_in));
   clade_emit_index(s, elements);
   clade_emit_index(s, piece);
-  clade__emit_flat(s, q->device, (elements + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(elements, piece));
   return CLADE_OK;
 }
 

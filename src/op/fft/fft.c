@@ -169,7 +169,7 @@ static void emit_pass(clade_emit *e, const clade_query *q, const plan *p, int nu
   int64_t items = unrolled ? values / radix : values, most = unrolled ? 1 << 12 : CLADE_MAX((1 << 12) / radix, 1);
   int64_t piece = clade__piece(q->device, items, 1, !unrolled && q->device->max_passes ? 1 : most);
   clade_kernel_step *s = pass_step(e, q, p, number, done, unrolled ? "fft_butterfly_ref" : "fft_sum_ref", items, piece);
-  clade__emit_flat(s, q->device, (items + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(items, piece));
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
@@ -239,12 +239,12 @@ static size_t group_workspace(const clade_query *q) {
 static void emit_group_pass(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done) {
   const int64_t n = ((const attrs *)q->node->attrs)->n, length = p->radix[number];
   const int64_t run = n / (done * length) * p->inner, wide = done * run, lines = p->outer * wide;
-  int64_t beside = CLADE_MIN(ROOM / length, CLADE_MAX((lines + PLENTY - 1) / PLENTY, FEWEST_LINES));
+  int64_t beside = CLADE_MIN(ROOM / length, CLADE_MAX(clade__ceil_div(lines, PLENTY), FEWEST_LINES));
   int64_t radix[MOST_STEPS] = {0};
   beside = CLADE_MIN(beside, lines);
   beside = beside >= wide ? beside / wide * wide : beside >= run ? beside / run * run : beside;
   const size_t items = beside * length > FEW_ITEMS * LARGEST_STEP ? CLADE__GROUP_ITEMS : FEW_ITEMS;
-  const size_t all = (size_t)((lines + beside - 1) / beside) * items;
+  const size_t all = (size_t)clade__ceil_div(lines, beside) * items;
   clade_kernel_step *s = pass_step(e, q, p, number, done, "fft_pass_group", lines, beside);
   clade_emit_i32(s, (int32_t)CLADE_MIN(run, beside));
   clade_emit_i32(s, (int32_t)CLADE_MIN(wide, beside));

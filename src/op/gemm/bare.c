@@ -38,7 +38,7 @@ double clade__gemm_bare_cost(const clade_query *q) {
  * one that begins late takes fewer. Parts beyond a multiple of the cores would leave most cores idle at the end. */
 static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p) {
   enum { WAIT = 4000, SHARES = 4 }; /* in cycles; parts per core */
-  const int64_t tiles = (p->m + TM - 1) / TM, panels = p->n / panel(q);
+  const int64_t tiles = clade__ceil_div(p->m, TM), panels = p->n / panel(q);
   const int64_t cycles = p->batches * tiles * panels * (TM * vectors(q) / 2 * p->k + 40);
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), items = CLADE_MIN(SHARES * units, cycles / WAIT);
   const int64_t parts = CLADE_MAX(CLADE_MIN(items / p->batches, tiles), 1);

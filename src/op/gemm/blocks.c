@@ -31,9 +31,9 @@ typedef struct division {
 
 static division division_of(const clade_query *q, const clade__gemm_problem *p) {
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), wanted = CLADE_MAX(8 * units / p->batches, 1);
-  const int64_t most = is_low(p) ? p->n / 32 : (p->n + PANEL - 1) / PANEL;
+  const int64_t most = is_low(p) ? p->n / 32 : clade__ceil_div(p->n, PANEL);
   division d = {.across = CLADE_MAX(CLADE_MIN(wanted, most), 1), .down = 1};
-  if (!is_low(p) && d.across * p->batches < units) d.down = CLADE_MIN(units, (p->m + TM - 1) / TM);
+  if (!is_low(p) && d.across * p->batches < units) d.down = CLADE_MIN(units, clade__ceil_div(p->m, TM));
   return d;
 }
 

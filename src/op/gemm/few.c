@@ -45,7 +45,7 @@ static few few_of(const clade_query *q) {
   while (f.rows < CLADE_MIN(f.p.m, MOST_ROWS)) f.rows *= 2;
   const int64_t each = RUN_BYTES / (int64_t)clade__element_bytes(q->node->in[0].dtype);
   const int64_t columns = f.group.beside * (f.group.spread ? each : ALONG_LINES);
-  f.tiles = (f.p.n + columns - 1) / columns;
+  f.tiles = clade__ceil_div(f.p.n, columns);
   const clade__matmul whole = {.m = f.p.m, .n = f.p.n, .k = f.p.k, .matrices = f.p.batches};
   f.parts = clade__parts_cut(&whole, parts_of(&f));
   return f;

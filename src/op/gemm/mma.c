@@ -99,14 +99,14 @@ typedef struct division {
 /* Divides a matrix into equal parts, the same number per core, with little packing. Sums do not depend on it. */
 static void divide(const clade_query *q, division *d) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->config[PARTS];
-  int64_t tiles = (d->p.m + q->config[TM] - 1) / q->config[TM], panels = (d->p.n + PANEL - 1) / PANEL;
+  int64_t tiles = clade__ceil_div(d->p.m, q->config[TM]), panels = clade__ceil_div(d->p.n, PANEL);
   double best = INFINITY;
   d->down = d->across = 1;
   for (int64_t down = 1; down <= CLADE_MIN(most, CLADE_MAX(tiles, 1)); down++)
     for (int64_t across = 1; down * across <= most && across <= CLADE_MAX(panels, 1); across++) {
-      int64_t turns = (down * across * d->p.batches + units - 1) / units;
-      double high = (double)((tiles + down - 1) / down * q->config[TM]);
-      double wide = (double)((panels + across - 1) / across * PANEL);
+      int64_t turns = clade__ceil_div(down * across * d->p.batches, units);
+      double high = (double)(clade__ceil_div(tiles, down) * q->config[TM]);
+      double wide = (double)(clade__ceil_div(panels, across) * PANEL);
       double time = (double)turns * (high * wide + 24 * (high + wide) + 64);
       if (turns < q->config[PARTS]) time *= 1.5;
       if (time >= best) continue;
@@ -124,10 +124,10 @@ static division division_of(const clade_query *q) {
   d.depth = CLADE_MIN(clade__up(CLADE_MAX(d.p.k, 1), whole), q->config[BK] / size);
   d.line = q->config[BK] / 4 + 16;
   const bool lie = clade__gemm_in_panels(node);
-  int64_t tiles = (d.p.m + q->config[TM] - 1) / q->config[TM], panels = (d.p.n + PANEL - 1) / PANEL;
-  int64_t high = (tiles + d.down - 1) / d.down * q->config[TM], wide = (panels + d.across - 1) / d.across * PANEL;
-  int64_t blocks = CLADE_MAX((high + q->config[BM] - 1) / q->config[BM], 1);
-  d.rows = clade__up((high + blocks - 1) / blocks, q->config[TM]);
+  int64_t tiles = clade__ceil_div(d.p.m, q->config[TM]), panels = clade__ceil_div(d.p.n, PANEL);
+  int64_t high = clade__ceil_div(tiles, d.down) * q->config[TM], wide = clade__ceil_div(panels, d.across) * PANEL;
+  int64_t blocks = CLADE_MAX(clade__ceil_div(high, q->config[BM]), 1);
+  d.rows = clade__up(clade__ceil_div(high, blocks), q->config[TM]);
   d.columns = lie ? wide : CLADE_MIN(wide, q->config[BN] * (blocks == 1 ? 1 : 8));
   d.item_words = d.rows * d.line + (lie ? 0 : d.columns * d.depth * size / 4);
   /* with in-place execution, y's memory still holds an operand */

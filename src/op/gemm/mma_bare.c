@@ -41,15 +41,15 @@ static division divide(const clade_query *q, const clade__gemm_problem *p) {
   enum { LATEST = 20000, LATE = 8000, BEGIN = 400, READ = 8 }; /* in cycles; READ: of a panel, per word of a line */
   const int64_t deep = words(q, p), units = CLADE_MAX(q->device->compute_units, 1u);
   const int64_t most = CLADE_MAX(CLADE_MIN(clade__second_cache(q->device) / 2 / (4 * deep), BM) / TM, 1) * TM;
-  const int64_t panels = (p->n + PANEL - 1) / PANEL, least = CLADE_MAX((p->m + most - 1) / most, 1);
-  const int64_t tiles = CLADE_MAX((p->m + TM - 1) / TM, least);
+  const int64_t panels = clade__ceil_div(p->n, PANEL), least = CLADE_MAX(clade__ceil_div(p->m, most), 1);
+  const int64_t tiles = CLADE_MAX(clade__ceil_div(p->m, TM), least);
   division d = {.across = 1, .down = least};
   double best = INFINITY;
   for (int64_t down = least; down <= CLADE_MAX(CLADE_MIN(tiles, units), least); down++)
     for (int64_t across = 1; across <= CLADE_MIN(panels, 2 * units); across++) {
-      const int64_t items = down * across * p->batches, turns = (items + units - 1) / units;
-      const double wide = (double)((panels + across - 1) / across);
-      const int64_t each = (p->m + down - 1) / down;
+      const int64_t items = down * across * p->batches, turns = clade__ceil_div(items, units);
+      const double wide = (double)clade__ceil_div(panels, across);
+      const int64_t each = clade__ceil_div(p->m, down);
       const double rows = (double)(each == EIGHT ? EIGHT : clade__up(each, TM));
       const double item = (double)deep * (rows * (wide + 0.1) + READ * wide) + 40 * wide * rows / TM + BEGIN;
       const double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, LATE), LATEST) : 0);
@@ -58,7 +58,7 @@ static division divide(const clade_query *q, const clade__gemm_problem *p) {
       d.down = down;
       d.across = across;
     }
-  d.rows = clade__up((p->m + d.down - 1) / d.down, TM);
+  d.rows = clade__up(clade__ceil_div(p->m, d.down), TM);
   return d;
 }
 

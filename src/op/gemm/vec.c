@@ -46,8 +46,8 @@ static void defaults_panels(const clade_query *q, int32_t *config) {
  * reloading the accumulators. */
 void clade__gemm_vec_deepen(const clade_query *q, int32_t *config) {
   enum { MOST = 512 };
-  int64_t k = clade__gemm_problem_of(q->node).k, parts = CLADE_MAX((k + MOST - 1) / MOST, 1);
-  config[BK] = (int32_t)CLADE_MAX(clade__up((k + parts - 1) / parts, 16), 16);
+  int64_t k = clade__gemm_problem_of(q->node).k, parts = CLADE_MAX(clade__ceil_div(k, MOST), 1);
+  config[BK] = (int32_t)CLADE_MAX(clade__up(clade__ceil_div(k, parts), 16), 16);
 }
 
 static bool configs(const clade_query *q, int i, int32_t *config) {
@@ -91,12 +91,12 @@ static double cycles(const clade_query *q, const division *d, int64_t high, int6
 enum { LATE = 20000, SOON = 8000, BEGIN = 400 };
 static void divide(const clade_query *q, division *d) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
-  int64_t tiles = (d->p.m + q->config[TM] - 1) / q->config[TM], panels = (d->p.n + panel_of(q) - 1) / panel_of(q);
+  int64_t tiles = clade__ceil_div(d->p.m, q->config[TM]), panels = clade__ceil_div(d->p.n, panel_of(q));
   double best = INFINITY;
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
-      int64_t items = down * across * d->p.batches, turns = (items + units - 1) / units;
-      double item = cycles(q, d, (tiles + down - 1) / down, (panels + across - 1) / across) + BEGIN;
+      int64_t items = down * across * d->p.batches, turns = clade__ceil_div(items, units);
+      double item = cycles(q, d, clade__ceil_div(tiles, down), clade__ceil_div(panels, across)) + BEGIN;
       double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, SOON), LATE) : 0);
       if (turns < q->config[PARTS]) time *= 1.5;
       if (time >= best) continue;
@@ -116,11 +116,11 @@ static division division_of(const clade_query *q) {
   if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* longest sum of u8 * i8 that a float holds exactly */
   const bool lie = clade__gemm_in_panels(q->node), rows_lie = clade__gemm_rows_in_panels(q->node);
   divide(q, &d);
-  int64_t tiles = (d.p.m + v[TM] - 1) / v[TM], panels = (d.p.n + panel - 1) / panel;
-  int64_t high = (tiles + d.down - 1) / d.down * v[TM], wide = (panels + d.across - 1) / d.across * panel;
-  int64_t blocks = CLADE_MAX((high + most - 1) / most, 1);
+  int64_t tiles = clade__ceil_div(d.p.m, v[TM]), panels = clade__ceil_div(d.p.n, panel);
+  int64_t high = clade__ceil_div(tiles, d.down) * v[TM], wide = clade__ceil_div(panels, d.across) * panel;
+  int64_t blocks = CLADE_MAX(clade__ceil_div(high, most), 1);
   int64_t cache = CLADE_MAX((int64_t)q->device->cache_bytes, 1 << 20) / CLADE_MAX(q->device->compute_units, 1u);
-  d.rows = clade__up((high + blocks - 1) / blocks, v[TM]);
+  d.rows = clade__up(clade__ceil_div(high, blocks), v[TM]);
   d.columns = CLADE_MIN(clade__up(v[BN], panel), wide);
   d.kept = blocks == 1 ? d.columns : CLADE_MAX(cache / 4 / (4 * d.depth) / d.columns, 1) * d.columns;
   d.kept = CLADE_MIN(d.kept, wide);
@@ -169,10 +169,10 @@ double clade__gemm_vec_cost(const clade_query *q) {
 
 double clade__gemm_vec_cycles(const clade_query *q) {
   division d = division_of(q);
-  int64_t tiles = (d.p.m + q->config[TM] - 1) / q->config[TM], panels = (d.p.n + panel_of(q) - 1) / panel_of(q);
+  int64_t tiles = clade__ceil_div(d.p.m, q->config[TM]), panels = clade__ceil_div(d.p.n, panel_of(q));
   int64_t items = d.down * d.across * d.p.batches, units = CLADE_MAX(q->device->compute_units, 1u);
-  return (double)((items + units - 1) / units) *
-         (cycles(q, &d, (tiles + d.down - 1) / d.down, (panels + d.across - 1) / d.across) + BEGIN);
+  return (double)clade__ceil_div(items, units) *
+         (cycles(q, &d, clade__ceil_div(tiles, d.down), clade__ceil_div(panels, d.across)) + BEGIN);
 }
 
 clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {

@@ -114,7 +114,7 @@ typedef struct adding {
 } adding;
 static adding adding_of(int64_t rows) {
   const int64_t part = clade__group_part(1, rows);
-  return (adding){part, CLADE_MAX((rows + part - 1) / CLADE_MAX(part, 1), 1)};
+  return (adding){part, CLADE_MAX(clade__ceil_div(rows, part), 1)};
 }
 static const clade__group adder = {CLADE__GROUP_ITEMS, 1, true};
 

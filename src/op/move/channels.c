@@ -8,11 +8,11 @@ clade__channels clade__channels_of(const clade_type *type) {
   const clade_shape *x = &type->shape;
   clade__channels c = {.samples = x->dim[0], .channels = x->dim[1], .inner = clade__product(x, 2, x->rank)};
   c.block = CLADE_MAX(type->layout.block, 1);
-  c.groups = (c.channels + c.block - 1) / c.block;
+  c.groups = clade__ceil_div(c.channels, c.block);
   c.count = c.samples * c.inner;
   c.chunk = c.block > 1 || c.inner < 16 ? SHORT_CHUNK : CHUNK;
   while (c.chunk < c.count / MOST_CHUNKS) c.chunk *= 2;
-  c.chunks = CLADE_MAX((c.count + c.chunk - 1) / c.chunk, 1);
+  c.chunks = CLADE_MAX(clade__ceil_div(c.count, c.chunk), 1);
   return c;
 }
 
@@ -34,7 +34,7 @@ int64_t clade__channels_share(const clade_query *q, const clade__channels *c, in
   const bool few = c->channels < MOST_TURNS && c->channels * c->count <= INT32_MAX;
   if (!device->persistent || device->max_passes || !clade__streams(device, x)) return 0;
   if (x->dtype != CLADE_F32 || c->block > 1 || c->inner % CLADE__LANES || !few) return 0;
-  return part >= cache / LEAST_PART && part <= cache ? (c->chunks + units - 1) / units : 0;
+  return part >= cache / LEAST_PART && part <= cache ? clade__ceil_div(c->chunks, units) : 0;
 }
 
 void clade__channels_emit(clade_kernel_step *s, const clade__channels *c) {
@@ -95,7 +95,7 @@ clade__columns clade__columns_of(const clade_type *x) {
   if (apart) p = (clade__columns){.columns = c.channels * c.inner, .beside = c.inner, .run = 1, .length = c.samples};
   p.chunk = p.run > SHORT_RUN ? CHUNK : SHORT_CHUNK;
   while (p.chunk < p.length / MOST_CHUNKS) p.chunk *= 2;
-  p.chunks = CLADE_MAX((p.length + p.chunk - 1) / p.chunk, 1);
+  p.chunks = CLADE_MAX(clade__ceil_div(p.length, p.chunk), 1);
   /* adjacent columns and channels, so teams are spread even if there is only one */
   p.sums = apart ? clade__group_of(p.chunk, CLADE_MAX(p.columns, 2)) : clade__group_of(p.run, 1);
   p.join = clade__group_of(p.chunks * p.beside, CLADE_MAX(c.channels, 2));

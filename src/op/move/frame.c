@@ -229,7 +229,7 @@ static void emit_whole(clade_emit *e, const clade_query *q, int64_t total) {
   clade_emit_index(s, piece);
   emit_axes(s, n);
   clade_emit_i32(s, clade__streams(q->device, &n->out[0]));
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(total, piece));
 }
 
 static void emit_places(clade_kernel_step *s, const part *p) {
@@ -242,7 +242,7 @@ static void emit_places(clade_kernel_step *s, const part *p) {
 
 static void emit_part(clade_emit *e, const clade_query *q, int operand, const part *p) {
   int64_t row = p->dim[CLADE_MAX_RANK - 1], chunk = clade__piece(q->device, row, 1, 1 << 14);
-  int64_t chunks = (row + chunk - 1) / chunk, items = p->total / row * chunks;
+  int64_t chunks = clade__ceil_div(row, chunk), items = p->total / row * chunks;
   clade_kernel_step *s = clade_emit_kernel(e, "frame_part_ref");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
   clade_emit_in(s, operand);

@@ -95,7 +95,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, clade__product(ids, 0, ids->rank));
   clade_emit_i32(s, (int32_t)x->dim[axis]);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(total, piece));
   return CLADE_OK;
 }
 
@@ -131,7 +131,7 @@ static clade_status columns_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, count);
   clade_emit_i32(s, (int32_t)x->dim[axis]);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (tables + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(tables, piece));
   return CLADE_OK;
 }
 

@@ -55,10 +55,10 @@ static int64_t count_of(const clade_query *q) {
 /* Indices per part of the sort. */
 static int64_t part_of(const clade_query *q) {
   int64_t most = q->device->device_class == CLADE_CPU ? 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u) : 64;
-  return CLADE_MAX((count_of(q) + most - 1) / most, PART);
+  return CLADE_MAX(clade__ceil_div(count_of(q), most), PART);
 }
 
-static int64_t parts_of(const clade_query *q) { return (count_of(q) + part_of(q) - 1) / part_of(q); }
+static int64_t parts_of(const clade_query *q) { return clade__ceil_div(count_of(q), part_of(q)); }
 
 static int64_t columns_of(const clade_query *q) { return q->device->device_class == CLADE_CPU ? 256 : 16; }
 
@@ -134,7 +134,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, columns);
   clade_emit_i32(s, given);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, outer * ((rows + piece - 1) / piece) * ((width + columns - 1) / columns));
+  clade__emit_flat(s, q->device, outer * clade__ceil_div(rows, piece) * clade__ceil_div(width, columns));
   return CLADE_OK;
 }
 
@@ -153,8 +153,8 @@ static grouped grouped_of(const clade_query *q) {
   grouped g = {.n = count_of(q), .rows = shape->dim[axis]};
   g.width = clade__product(shape, axis + 1, shape->rank);
   g.outer = clade__product(shape, 0, axis);
-  g.part = CLADE_MAX(clade__up((g.n + MOST_PARTS - 1) / MOST_PARTS, CLADE__GROUP_ITEMS), CLADE__GROUP_ITEMS);
-  g.parts = (g.n + g.part - 1) / g.part;
+  g.part = CLADE_MAX(clade__up(clade__ceil_div(g.n, MOST_PARTS), CLADE__GROUP_ITEMS), CLADE__GROUP_ITEMS);
+  g.parts = clade__ceil_div(g.n, g.part);
   g.runs = g.n / RUN;
   g.fours = (g.width + 3) / 4;
   g.counts = 2 * (size_t)g.n * sizeof(int64_t);

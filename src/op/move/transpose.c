@@ -135,9 +135,9 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   size_t bytes = clade__element_bytes(q->node->out[0].dtype);
   bool strip = lines && step <= NEAR && bytes == 4;
   int64_t rows = strip ? TILE : ROWS, span = strip ? LONG_SPAN : large ? SPAN : ROWS;
-  int64_t blocks = o.count * ((high + rows - 1) / rows);
-  while (span > ROWS && blocks * ((wide + span - 1) / span) < 4 * (int64_t)q->device->compute_units) span /= 2;
-  int64_t items = blocks * ((wide + span - 1) / span);
+  int64_t blocks = o.count * clade__ceil_div(high, rows);
+  while (span > ROWS && blocks * clade__ceil_div(wide, span) < 4 * (int64_t)q->device->compute_units) span /= 2;
+  int64_t items = blocks * clade__ceil_div(wide, span);
   clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_tiles");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
   clade_emit_define(s, "BYTES", (int64_t)bytes);
@@ -184,7 +184,7 @@ static clade_status runs_emit(clade_emit *e, const clade_query *q) {
   int64_t rows = clade__rows(q->device, o.count * high, wide * run);
   clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_runs");
   rows = CLADE_MIN(rows, high);
-  int64_t items = o.count * ((high + rows - 1) / rows);
+  int64_t items = o.count * clade__ceil_div(high, rows);
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
@@ -218,7 +218,7 @@ static const char *group_accept(const clade_query *q) {
 
 static void emit_turned(clade_emit *e, const char *T, const other_axes *o, int64_t wide, int64_t high, int64_t from,
                         int64_t to) {
-  const int64_t tiles = o->count * ((wide + GROUP_TILE - 1) / GROUP_TILE) * ((high + GROUP_TILE - 1) / GROUP_TILE);
+  const int64_t tiles = o->count * clade__ceil_div(wide, GROUP_TILE) * clade__ceil_div(high, GROUP_TILE);
   const size_t group = CLADE__GROUP_ITEMS;
   clade_kernel_step *s = clade_emit_kernel(e, "transpose_forward_group");
   if (s) s->file = "transpose_group";

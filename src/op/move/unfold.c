@@ -72,7 +72,7 @@ void clade__unfold_emit(clade_emit *e, const clade_query *q, const char *kernel,
   const clade__unfold_attrs *a = q->node->attrs;
   if (rows == 0 || width == 0) return;
   int64_t most = CLADE_MAX((1 << 12) / a->kernel, 64); /* fold loops over the kernel for each element */
-  int64_t chunk = clade__piece(q->device, width, 64, most), chunks = (width + chunk - 1) / chunk;
+  int64_t chunk = clade__piece(q->device, width, 64, most), chunks = clade__ceil_div(width, chunk);
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", T);
   clade_emit_in(s, 0);

@@ -109,7 +109,7 @@ static clade_status emit_scale(clade_emit *e, const clade_query *q, const clade_
   clade_emit_index(s, c->inner);
   clade_emit_index(s, c->block);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  return finish(s, q, (total + piece - 1) / piece);
+  return finish(s, q, clade__ceil_div(total, piece));
 }
 
 /* Arguments of kernels that do all passes over a channel, without the epilogue's. */
@@ -132,7 +132,7 @@ static clade_status emit_turns(clade_emit *e, const clade_query *q, const clade_
     clade__channels_window(s, q);
     clade_emit_index(s, share);
     clade_emit_index(s, turn);
-    CLADE_TRY(finish(s, q, (c->chunks + share - 1) / share));
+    CLADE_TRY(finish(s, q, clade__ceil_div(c->chunks, share)));
   }
   return CLADE_OK;
 }

@@ -60,7 +60,7 @@ static void emit_spread(clade_emit *e, const clade_query *q, const clade__channe
   clade_emit_f32(s, (float)c->count);
   clade_emit_index(s, c->block);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(total, piece));
 }
 
 /* Arguments of kernels that do all passes over a channel. */
@@ -80,7 +80,7 @@ static void emit_turns(clade_emit *e, const clade_query *q, const clade__channel
     clade__channels_window(s, q);
     clade_emit_index(s, share);
     clade_emit_index(s, turn);
-    clade__emit_flat(s, q->device, (c->chunks + share - 1) / share);
+    clade__emit_flat(s, q->device, clade__ceil_div(c->chunks, share));
   }
 }
 

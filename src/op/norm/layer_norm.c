@@ -140,7 +140,7 @@ static bool by_window(const clade_query *q, const clade__norm_rows *r) {
 static int64_t rows_of(const clade_query *q, const clade__norm_rows *r) {
   enum { FEW = 16, ELEMENTS = 1 << 16 };
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), share = r->rows / (4 * units);
-  if (by_window(q, r)) return (r->rows + units - 1) / units;
+  if (by_window(q, r)) return clade__ceil_div(r->rows, units);
   bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
   return cpu ? CLADE_MAX(CLADE_MIN(share, CLADE_MAX(FEW, ELEMENTS / CLADE_MAX(r->n, 1))), 1) : 1;
 }
@@ -149,7 +149,7 @@ static size_t workspace(const clade_query *q) {
   const clade__norm_rows r = clade__norm_rows_of(q);
   if (!by_window(q, &r)) return 0;
   const int64_t piece = rows_of(q, &r);
-  return (size_t)((r.rows + piece - 1) / piece * r.n) * sizeof(float);
+  return (size_t)(clade__ceil_div(r.rows, piece) * r.n) * sizeof(float);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
@@ -172,7 +172,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
     clade_emit_workspace(s, 0, sizeof(float));
   else
     clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  clade__emit_flat(s, q->device, (r.rows + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(r.rows, piece));
   return CLADE_OK;
 }
 

@@ -49,7 +49,7 @@ static plan plan_for(const clade_query *q, bool cpu) {
   p.strip = q->device->max_passes ? CLADE__LANES : 1024; /* limited, since some compilers are slow with large arrays */
   p.chunk = p.groups ? 1 : p.whole ? CLADE_MIN(p.slices / FEWEST_CHUNKS, ROWS) : ROWS;
   while (p.chunk < p.slices / MOST_CHUNKS && !(p.whole && p.groups)) p.chunk *= 2;
-  p.chunks = CLADE_MAX((p.slices + p.chunk - 1) / p.chunk, 1);
+  p.chunks = CLADE_MAX(clade__ceil_div(p.slices, p.chunk), 1);
   return p;
 }
 
@@ -76,7 +76,7 @@ static size_t workspace(const clade_query *q) {
 }
 
 static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
-  int64_t items = p->groups ? p->width : (p->width + p->strip - 1) / p->strip;
+  int64_t items = p->groups ? p->width : clade__ceil_div(p->width, p->strip);
   clade_kernel_step *s = clade_emit_kernel(e, p->groups ? "layer_norm_grad_runs" : "layer_norm_grad_sums");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   if (!p->groups) clade_emit_define(s, "WIDE", p->strip);
@@ -125,7 +125,7 @@ static void emit_rows(clade_emit *e, const clade_query *q, const plan *p) {
     clade_emit_i32(s, p->whole);
     clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   }
-  clade__emit_flat(s, q->device, (rows + chunk - 1) / chunk);
+  clade__emit_flat(s, q->device, clade__ceil_div(rows, chunk));
 }
 
 static void emit_join(clade_emit *e, const clade_query *q, const plan *p) {
@@ -136,7 +136,7 @@ static void emit_join(clade_emit *e, const clade_query *q, const plan *p) {
   clade_emit_out(s, 2);
   clade_emit_index(s, p->width);
   clade_emit_index(s, p->chunks);
-  clade__emit_flat(s, q->device, (p->width + CLADE__LANES - 1) / CLADE__LANES);
+  clade__emit_flat(s, q->device, clade__ceil_div(p->width, CLADE__LANES));
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {

@@ -88,7 +88,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "KEPT", q->device->max_passes ? 0 : 4096);
   clade_emit_index(s, piece);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(x.outer, piece));
   return CLADE_OK;
 }
 
@@ -106,7 +106,7 @@ static clade_status rows_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "MOST", SHORT);
   clade_emit_index(s, piece);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(x.outer, piece));
   return CLADE_OK;
 }
 
@@ -135,7 +135,7 @@ static clade_status lines_emit(clade_emit *e, const clade_query *q) {
   if (x.n == 0 || x.inner == 0) return CLADE_OK;
   bool apart = x.inner < CLADE__LANES, kept;
   int64_t strip = strip_of(q, &kept);
-  int64_t strips = apart ? (x.outer * x.inner + strip - 1) / strip : x.outer * ((x.inner + strip - 1) / strip);
+  int64_t strips = apart ? clade__ceil_div(x.outer * x.inner, strip) : x.outer * clade__ceil_div(x.inner, strip);
   int64_t shares = 16 * (int64_t)CLADE_MAX(q->device->compute_units, 1u);
   const bool near = x.n * strip <= NEAR && !q->device->max_passes; /* otherwise the cache would not hold two strips */
   int64_t piece = near ? CLADE_MAX(strips / shares, 1) : 1;
@@ -147,7 +147,7 @@ static clade_status lines_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, strip);
   clade_emit_index(s, piece);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (strips + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(strips, piece));
   return CLADE_OK;
 }
 

@@ -82,7 +82,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   if (!rows) clade_emit_define(s, "STRIP", piece);
   clade_emit_index(s, rows ? piece : x.inner);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, rows ? (x.outer + piece - 1) / piece : x.outer * ((x.inner + piece - 1) / piece));
+  clade__emit_flat(s, q->device, rows ? clade__ceil_div(x.outer, piece) : x.outer * clade__ceil_div(x.inner, piece));
   return CLADE_OK;
 }
 

@@ -24,7 +24,7 @@ task clade__pool_task_of(const clade_query *q) {
   const clade_shape *in = &n->in[n->n_in - 1].shape, *out = &n->out[0].shape;
   task t = {.x = back ? *out : *in, .y = back ? *in : *out, .w = &a->window, .max = max, .back = back};
   int64_t block = CLADE_MAX(n->out[0].layout.block, 1);
-  t.planes = t.x.dim[0] * ((t.x.dim[1] + block - 1) / block);
+  t.planes = t.x.dim[0] * clade__ceil_div(t.x.dim[1], block);
   t.divisor = !max && a->count_pad ? (int64_t)t.w->kernel[0] * t.w->kernel[1] : 0;
   return t;
 }
@@ -134,7 +134,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, p.tile);
   if (!t.back) clade_emit_index(s, p.joined);
   clade_emit_i32(s, clade__streams(q->device, t.back ? &q->node->out[0] : &q->node->in[0]));
-  clade__emit_flat(s, q->device, (p.rows + p.piece - 1) / p.piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(p.rows, p.piece));
   return CLADE_OK;
 }
 
@@ -159,7 +159,7 @@ static clade_status triples_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "WIDE", TRIPLES);
   clade_emit_index(s, piece);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (pairs + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(pairs, piece));
   return CLADE_OK;
 }
 
@@ -182,11 +182,11 @@ static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
     clade_emit_define(s, "BOX", BOX * CLADE__LANES);
     clade_emit_index(s, high);
     clade_emit_index(s, wide);
-    items = high && wide ? t.planes * ((t.x.dim[2] + high - 1) / high) * ((t.x.dim[3] + wide - 1) / wide) : 0;
+    items = high && wide ? t.planes * clade__ceil_div(t.x.dim[2], high) * clade__ceil_div(t.x.dim[3], wide) : 0;
   } else {
     int64_t piece = CLADE_MAX(clade__piece(q->device, rows * width, width, 1 << 15) / CLADE_MAX(width, 1), 1);
     clade_emit_index(s, piece);
-    items = (rows + piece - 1) / piece;
+    items = clade__ceil_div(rows, piece);
   }
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, items);
@@ -220,7 +220,7 @@ static void group_sizes(clade_kernel_step *s, const task *t) {
 }
 
 static void group_windows(clade_emit *e, const clade_query *q, const task *t) {
-  const int64_t total = t->planes * ((t->y.dim[2] + STRIP - 1) / STRIP) * t->y.dim[3];
+  const int64_t total = t->planes * clade__ceil_div(t->y.dim[2], STRIP) * t->y.dim[3];
   const bool square = t->w->kernel[0] == t->w->kernel[1] && t->w->dilation[0] == 1 && t->w->dilation[1] == 1;
   const size_t items = (size_t)total, group = CLADE__GROUP_ITEMS;
   clade_kernel_step *s = clade_emit_kernel(e, "pool2d_forward_group");

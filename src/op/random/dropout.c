@@ -95,7 +95,7 @@ static clade_status emit_part(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, a->whole);
   clade_emit_index(s, a->first);
   emit_numbers(s, a);
-  clade__emit_flat(s, q->device, (n + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(n, piece));
   return CLADE_OK;
 }
 
@@ -103,7 +103,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   enum { BLOCK = 64 }; /* elements for which a work-item generates numbers at once */
   const attrs *a = q->node->attrs;
   if (a->run) return emit_part(e, q);
-  int64_t n = elements(q), blocks = (n + BLOCK - 1) / BLOCK, piece = clade__piece(q->device, blocks, 1, 1 << 8);
+  int64_t n = elements(q), blocks = clade__ceil_div(n, BLOCK), piece = clade__piece(q->device, blocks, 1, 1 << 8);
   clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_in(s, 0);
@@ -112,7 +112,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, n);
   clade_emit_index(s, piece);
   emit_numbers(s, a);
-  clade__emit_flat(s, q->device, (blocks + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(blocks, piece));
   return CLADE_OK;
 }
 
@@ -128,7 +128,7 @@ static double group_cost(const clade_query *q) {
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
   enum { BLOCK = 64, ITEMS = 16 }; /* elements, and the work-items that share them */
   const int64_t n = elements(q);
-  const size_t items = (size_t)((n + BLOCK - 1) / BLOCK * ITEMS), group = CLADE__GROUP_ITEMS;
+  const size_t items = (size_t)(clade__ceil_div(n, BLOCK) * ITEMS), group = CLADE__GROUP_ITEMS;
   clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_group");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_in(s, 0);

@@ -52,7 +52,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, piece);
   clade_emit_u32(s, (uint32_t)((uint64_t)a->key & 0xffffffffu));
   clade_emit_u32(s, (uint32_t)((uint64_t)a->key >> 32));
-  clade__emit_flat(s, q->device, (fours + piece - 1) / piece);
+  clade__emit_flat(s, q->device, clade__ceil_div(fours, piece));
   return CLADE_OK;
 }
 

@@ -72,7 +72,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
     int64_t piece = clade__rows(q->device, x.outer, x.n);
     clade_kernel_step *s = begin(e, q, "arg_max_forward_rows");
     clade_emit_index(s, piece);
-    clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
+    clade__emit_flat(s, q->device, clade__ceil_div(x.outer, piece));
     return CLADE_OK;
   }
   bool apart = x.inner < CLADE__LANES;
@@ -83,7 +83,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "STRIP", apart ? CLADE__LANES : STRIP);
   clade_emit_index(s, x.inner);
   clade_emit_index(s, strip);
-  clade__emit_flat(s, q->device, apart ? (lines + strip - 1) / strip : x.outer * ((x.inner + strip - 1) / strip));
+  clade__emit_flat(s, q->device, apart ? clade__ceil_div(lines, strip) : x.outer * clade__ceil_div(x.inner, strip));
   return CLADE_OK;
 }
 
@@ -96,7 +96,7 @@ static teams teams_of(const clade_query *q) {
   const extent x = extent_of(q);
   teams t = {.lines = x.outer * x.inner};
   t.part = clade__group_part(t.lines, x.n);
-  t.parts = (x.n + t.part - 1) / t.part;
+  t.parts = clade__ceil_div(x.n, t.part);
   t.part = CLADE_MIN(t.part, x.n);
   t.group = clade__group_of(t.part, x.inner);
   t.join = clade__group_of(t.parts, x.inner);

@@ -17,7 +17,7 @@ typedef struct teams {
 static void add_launch(teams *t, int64_t outer, int64_t n, int64_t inner, int64_t part) {
   launch *l = &t->launch[t->n++];
   *l = (launch){.lines = outer * inner, .n = n, .inner = inner, .part = part};
-  l->parts = CLADE_MAX((n + part - 1) / CLADE_MAX(part, 1), 1);
+  l->parts = CLADE_MAX(clade__ceil_div(n, part), 1);
   l->group = clade__group_of(CLADE_MIN(part, n), inner);
   if (l->parts > 1) t->floats += l->lines * l->parts;
 }

@@ -33,9 +33,9 @@ static bool plan_blocked(const clade_query *q, split *p) {
   int64_t blocks = clade__up(x->dim[1], CLADE__LANES) / CLADE__LANES * samples;
   *p = (split){.outer = samples, .reduced = pixels, .inner = x->dim[1], .joined = 1, .mode = 3};
   if (!blocks || !pixels) return false;
-  int64_t chunks = CLADE_MIN((CLADE__SUM_UNITS * 4 + blocks - 1) / blocks, pixels / 256);
-  p->chunk = (pixels + CLADE_MAX(chunks, 1) - 1) / CLADE_MAX(chunks, 1);
-  p->chunks = (pixels + p->chunk - 1) / p->chunk;
+  int64_t chunks = CLADE_MIN(clade__ceil_div(CLADE__SUM_UNITS * 4, blocks), pixels / 256);
+  p->chunk = clade__ceil_div(pixels, chunks);
+  p->chunks = clade__ceil_div(pixels, p->chunk);
   p->items = blocks * p->chunks;
   p->joined = p->chunks * (clade__reduces(a, 0) ? samples : 1);
   p->join_inner = p->inner;
@@ -50,7 +50,7 @@ static bool plan_apart(const clade_query *q, split *p) {
   p->mode = 4;
   p->chunks = 1;
   p->chunk = clade__up(clade__rows(q->device, lines, CLADE_MAX(p->reduced, 1)), CLADE__LANES);
-  p->items = (lines + p->chunk - 1) / p->chunk;
+  p->items = clade__ceil_div(lines, p->chunk);
   return true;
 }
 
@@ -76,13 +76,13 @@ static bool plan(const clade_query *q, split *p) {
   /* limit over all loops of a work-item; fewer than 16 columns are processed one by one */
   int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, columns_of(q)) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
   int64_t most = q->device->max_passes ? (q->device->max_passes - 2 * strip - 128) / line * 16 : INT64_MAX;
-  int64_t columns = p->outer * ((p->inner + strip - 1) / strip);
+  int64_t columns = p->outer * clade__ceil_div(p->inner, strip);
   int64_t want = CLADE__SUM_UNITS * (cpu ? 4 : 1024), least = cpu ? CLADE_MAX(4096 / strip, 64) : 128;
-  int64_t chunks = CLADE_MIN((want + columns - 1) / columns, p->reduced / least);
+  int64_t chunks = CLADE_MIN(clade__ceil_div(want, columns), p->reduced / least);
   chunks = twice ? 1 : CLADE_MAX(chunks, 1);
-  p->chunk = (p->reduced + chunks - 1) / chunks;
+  p->chunk = clade__ceil_div(p->reduced, chunks);
   p->chunk = CLADE_MIN(CLADE_MAX((p->chunk + 15) / 16 * 16, 16), most);
-  p->chunks = CLADE_MAX((p->reduced + p->chunk - 1) / p->chunk, 1);
+  p->chunks = CLADE_MAX(clade__ceil_div(p->reduced, p->chunk), 1);
   p->items = columns * p->chunks;
   if (!twice) {
     p->joined = p->chunks;

@@ -34,7 +34,7 @@ typedef struct pieces {
 
 static void cut(pieces *p, int64_t piece) {
   p->piece = piece;
-  for (int k = 0; k < TENSORS; k++) p->begin[k + 1] = p->begin[k] + (p->length[k] + piece - 1) / piece;
+  for (int k = 0; k < TENSORS; k++) p->begin[k + 1] = p->begin[k] + clade__ceil_div(p->length[k], piece);
 }
 
 /* Lengths of the tensors, before they are divided into pieces. */

@@ -55,7 +55,7 @@ typedef struct work {
 
 /* Slices of the inner axis are loaded, packed into panels and multiplied in a pipeline, so the longest stage counts. */
 static work of_tile(const sums *p, const clade_array_info *a, int64_t rows, int64_t columns) {
-  int64_t down = (rows + a->rows - 1) / a->rows, across = (columns + a->columns - 1) / a->columns;
+  int64_t down = clade__ceil_div(rows, a->rows), across = clade__ceil_div(columns, a->columns);
   int64_t area = p->inner[1] * p->inner[2], length = CLADE_MIN(area, (int64_t)DEPTH);
   double load = (double)pixels(p, columns, length, false);
   double fill = (double)(length * CLADE_MAX(down * a->rows, across * a->columns));

@@ -141,7 +141,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
     blocks += (length[k] + 15) / 16;
   }
   int64_t piece = 16 * clade__piece(q->device, blocks, 1, 1 << 12);
-  for (int k = 0; k < TENSORS; k++) begin[k + 1] = begin[k] + (length[k] + piece - 1) / piece;
+  for (int k = 0; k < TENSORS; k++) begin[k + 1] = begin[k] + clade__ceil_div(length[k], piece);
   clade_kernel_step *s = kernel(e, q, "update_forward_ref");
   for (int k = 0; k < TENSORS; k++) emit_tensor(s, n, k < tensors ? k : 0); /* unused tensors have no elements */
   clade_emit_index8(s, 8, begin);
