@@ -93,16 +93,17 @@ static void want_amx_bf16(const uint32_t *in, uint32_t *out) { want_tiles(in, ou
 
 /* ---- warps ---- */
 /* Products of 16 x 16 results from tiles of 16 rows of 8 words, the last two of which are not copied. Turns: bf16;
- * bf16 with the second operand transposed; f16 (the same bits); tf32 (upper half of a word). */
-enum { WARP = 32, WARP_TURNS = 4, ACROSS = 1, F16 = 2, TF32 = 3 };
+ * bf16 with the second operand transposed; f16 (the same bits); tf32 (upper half of a word); bytes, of which the second
+ * operand, the first, or both are signed. */
+enum { WARP = 32, WARP_TURNS = 7, ACROSS = 1, F16 = 2, TF32 = 3, U8_S8 = 4, S8_U8 = 5 };
 static const char warp_probe[] =
     "#define LOAD(to, from, turned) \\\n"
     "  __asm__ volatile(\"ldmatrix.sync.aligned.m8n8.x4\" turned \".shared.b16 {%0,%1,%2,%3}, [%4];\" \\\n"
     "                   : \"=r\"(to[0]), \"=r\"(to[1]), \"=r\"(to[2]), \"=r\"(to[3]) \\\n"
     "                   : \"r\"((uint)(size_t)(from)) : \"memory\")\n"
-    "#define MULTIPLY(name) \\\n"
+    "#define MULTIPLY(name, kind, c) \\\n"
     "  __asm__ volatile(\"mma.sync.aligned.\" name \" {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\" \\\n"
-    "                   : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
+    "                   : \"+\" kind(c[0]), \"+\" kind(c[1]), \"+\" kind(c[2]), \"+\" kind(c[3]) \\\n"
     "                   : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[n]), \"r\"(b[n + 2]))\n"
     "uint narrow(uint word) {\n"
     "  uint to;\n"
@@ -119,7 +120,7 @@ static const char warp_probe[] =
     "  __asm__ volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
     "  __asm__ volatile(\"cp.async.wait_group 0;\" ::: \"memory\");\n"
     "  barrier(CLK_LOCAL_MEM_FENCE);\n"
-    "  for (int turn = 0; turn < 4; turn++, out += 256) {\n"
+    "  for (int turn = 0; turn < 7; turn++, out += 256) {\n"
     "    const int line = lane % 16 * 8 + lane / 16 * 4, across = (lane / 16 * 8 + lane % 8) * 8 + lane / 8 % 2 * 4;\n"
     "    uint a[4], b[4];\n"
     "    LOAD(a, tile + line, \"\");\n"
@@ -128,11 +129,16 @@ static const char warp_probe[] =
     "    for (int i = 0; i < 4 && turn == 3; i++) a[i] = narrow(a[i]), b[i] = narrow(b[i]);\n"
     "    for (int n = 0; n < 2; n++) {\n"
     "      float c[4] = {0, 0, 0, 0};\n"
-    "      if (turn < 2) MULTIPLY(\"m16n8k16.row.col.f32.bf16.bf16.f32\");\n"
-    "      else if (turn == 2) MULTIPLY(\"m16n8k16.row.col.f32.f16.f16.f32\");\n"
-    "      else MULTIPLY(\"m16n8k8.row.col.f32.tf32.tf32.f32\");\n"
+    "      int w[4] = {0, 0, 0, 0};\n"
+    "      if (turn < 2) MULTIPLY(\"m16n8k16.row.col.f32.bf16.bf16.f32\", \"f\", c);\n"
+    "      else if (turn == 2) MULTIPLY(\"m16n8k16.row.col.f32.f16.f16.f32\", \"f\", c);\n"
+    "      else if (turn == 3) MULTIPLY(\"m16n8k8.row.col.f32.tf32.tf32.f32\", \"f\", c);\n"
+    "      else if (turn == 4) MULTIPLY(\"m16n8k32.row.col.s32.u8.s8.s32\", \"r\", w);\n"
+    "      else if (turn == 5) MULTIPLY(\"m16n8k32.row.col.s32.s8.u8.s32\", \"r\", w);\n"
+    "      else MULTIPLY(\"m16n8k32.row.col.s32.s8.s8.s32\", \"r\", w);\n"
     "      for (int i = 0; i < 4; i++)\n"
-    "        out[(lane / 4 + i / 2 * 8) * 16 + n * 8 + lane % 4 * 2 + i % 2] = as_uint(c[i] + 0.0f);\n"
+    "        out[(lane / 4 + i / 2 * 8) * 16 + n * 8 + lane % 4 * 2 + i % 2] =\n"
+    "            turn < 4 ? as_uint(c[i] + 0.0f) : as_uint(w[i]);\n"
     "    }\n"
     "  }\n"
     "}\n";
@@ -147,6 +153,12 @@ static float element_of(const uint32_t *line, int k, int turn) {
   if (turn == TF32) return half_of(line[k], 1);
   return turn == F16 ? f16_of(line[k / 2], k % 2) : half_of(line[k / 2], k % 2);
 }
+static uint32_t byte_product(const uint32_t *a, const uint32_t *b, int turn) {
+  uint32_t sum = 0;
+  for (int k = 0; k < 32; k++)
+    sum += (uint32_t)(byte_of(a[k / 4], k % 4, turn != U8_S8) * byte_of(b[k / 4], k % 4, turn != S8_U8));
+  return sum;
+}
 static void want_ptx(const uint32_t *in, uint32_t *out) {
   uint32_t tile[256];
   memcpy(tile, in, sizeof tile);
@@ -155,6 +167,10 @@ static void want_ptx(const uint32_t *in, uint32_t *out) {
     for (int i = 0; i < 256; i++, out++) {
       int row = i / 16, column = i % 16;
       float sum = 0;
+      if (turn > TF32) {
+        *out = byte_product(tile + 8 * row, tile + 128 + 8 * column, turn);
+        continue;
+      }
       for (int k = 0; k < (turn == TF32 ? 8 : 16); k++)
         sum += element_of(tile + 8 * row, k, turn) * (turn == ACROSS ? element_of(tile + 128 + 8 * k, column, turn)
                                                                      : element_of(tile + 128 + 8 * column, k, turn));

@@ -12,7 +12,7 @@ extern unsigned clade__units_assumed;
 
 /* A matrix unit of a device class. The probe's kernel `clade_unit` in `source` runs one work-group of `items`. It
  * reads the words of `in`; its output must equal the result of `want`. */
-enum { CLADE__UNIT_WORDS = 1024 };
+enum { CLADE__UNIT_WORDS = 2048 };
 struct clade__facts; /* properties of a device (internal.h) */
 typedef struct clade__unit_row {
   const char *name;

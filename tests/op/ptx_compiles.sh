@@ -207,7 +207,7 @@ defines=()
   '//!90a wgmma.*k32\.s32\.s8\.u8' '//!90a wgmma.*k32\.f32\.e4m3\.e4m3'
 "$probe" ptx_f8 | compile 'mma\.sync\.aligned\.m16n8k32\.row\.col\.f32\.e4m3\.e4m3\.f32'
 "$probe" ptx | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
-  'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32'
+  'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32' 'm16n8k32.*\.u8\.s8' 'm16n8k32.*\.s8\.u8' 'm16n8k32.*\.s8\.s8'
 
 own=$functions
 functions+='
