@@ -1,4 +1,4 @@
-/* Direct convolution and its gradient with respect to the input, and col2im. Each kernel gathers; nothing is scattered.
+/* Direct convolution and its gradient with respect to the input, which gather; nothing is scattered.
  *
  * A place is a position in a plane: `rows` counts the channels of the result in a group, `inner` those of the source.
  *
@@ -27,7 +27,7 @@
  * taps: height and width of the kernel; the weights' strides for group, panel, row in a panel, inner channel and tap.
  * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time (0 all, 1 a line, 2
  * one); flags: 1 the source is in blocks of 16 channels, 2 the result is, 4 the weights are in panels, 8 consecutive
- * work-items share images rather than channels. */
+ * work-items share images rather than channels. Of each axis every taps.s7-th and part.s7-th source pixel is copied. */
 #include "conv2d_phase.cl"
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
@@ -127,15 +127,6 @@ APART static void COMMON(multiply)(const float *w, const float *x, const int *pl
   EACH_SUM(PLACES) VSTORE(sum[r][v], r * VECTORS + v, tile);
 }
 
-/* Greatest common divisor; b >= 0. */
-static inline int COMMON(divisor)(int a, int b) {
-  while (b) {
-    const int rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
 /* Copies the source pixels of a box for n channels from c0 on, with zeros in the padding. */
 APART static void COMMON(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
                                    int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
@@ -184,9 +175,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   int2 count = (int2)(vertical.count, horizontal.count);
   if (count.x == 0 || count.y == 0 || dims.s3 == 0) count = 0;
   const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, (int2)(1));
-  const int2 unit =
-      (int2)(some.x > 1 ? COMMON(divisor)(mul.x, move.x) : mul.x, some.y > 1 ? COMMON(divisor)(mul.y, move.y) : mul.y);
-  const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
+  const int2 unit = (int2)(taps.s7, part.s7), apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
   /* If the taps of an inner channel are contiguous, they are prefetched in one stream, otherwise channel by channel. */
   const bool lie = taps.s5 == some.x * some.y * PANEL, joined = next.y == 1 && (lie || dims.s3 < 16);
   const int runs = joined ? some.x : some.x * some.y, places = images * many.x * many.y;
@@ -295,77 +284,6 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
 
 GROUP(1, 1, 1)
 ITEM_KERNEL(conv2d_gather_direct, PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS)
-#endif
-
-#ifdef WANT_conv2d_fold
-/* col2im: x, the result of a matrix product, has for each source place the contributions through each tap of each
- * channel: [images, channels, taps, places]. A result is the sum of the contributions that reach it. dims are those of
- * a gather from x; window: height and width of the kernel, its strides, the padding before, the dilation. A work-item
- * computes a part of some planes; part: planes, lines and columns. */
-#define MARGIN 16 /* vectors may exceed an end by this */
-
-/* Adds `many` values to places that are `step` apart. */
-APART static void FN(add)(const __global float *from, int many, int step, float *to) {
-  int i = 0;
-  for (; step == 1 && i + 8 <= many; i += 8) vstore8(vload8(0, to + i) + vload8(0, from + i), 0, to + i);
-  for (; step == 2 && i + 8 <= many; i += 8) {
-    float16 v = (float16)(0);
-    v.even = vload8(0, from + i);
-    vstore16(vload16(0, to + 2 * i) + v, 0, to + 2 * i);
-  }
-  ONE_BY_ONE for (; i < many; i++) to[i * step] += from[i];
-}
-
-/* Stores `many` pixels of a plane, from column0 on. */
-APART static void FN(put)(const float *from, int many, OUT_ARGS) {
-  EPILOGUE_USE
-  const bool down = false;
-  int i = 0;
-#if WIDE
-  for (; many >= 16 && i < many; i += 16) { /* the last sixteen overlap those before */
-    const int at = min(i, many - 16);
-    PUT_RESULTS(row0, column0 + at, vload16(0, from + at))
-  }
-#endif
-  ONE_BY_ONE for (; i < many; i++) PUT_RESULT(row0, column0 + i, from[i])
-}
-
-#define ARGS                                                                                                \
-  ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t window, const index8_t part, \
-      const index8_t y_s EPILOGUE_ARGS
-BODY(conv2d_fold_item)(const int item, ARGS) {
-  if (part.s0 == 0) return;
-  const int2 taps = (int2)(window.s0, window.s1), step = (int2)(window.s2, window.s3);
-  const int2 pad = (int2)(window.s4, window.s5), apart = (int2)(window.s6, window.s7);
-  const int2 source = (int2)(dims.s4, dims.s5), size = (int2)(dims.s6, dims.s7), box = (int2)(part.s1, part.s2);
-  const int2 boxes = (size + box - 1) / box;
-  const int2 at = (int2)(item / boxes.y % boxes.x, item % boxes.y) * box, many = min(box, size - at);
-  const int channels = dims.s2, plane0 = item / boxes.y / boxes.x * (int)part.s0;
-  USE(const float, x);
-  USE(STORAGE(OUT), y);
-  const int planes = min((int)part.s0, (int)dims.s0 * channels - plane0), plane = many.x * many.y;
-  float sums[MOST_RESULTS + MARGIN] ALIGNED;
-  for (int i = 0; i < planes * plane; i += 16) vstore16((float16)(0), 0, sums + i);
-  const __global float *of = x + plane0 * taps.x * taps.y * source.x * source.y; /* of a tap */
-  for (int tap = 0; tap < taps.x * taps.y; tap++, of += source.x * source.y) {
-    /* target of the first place's contribution, and the places that contribute to the box */
-    const int2 shift = (int2)(tap / taps.y, tap % taps.y) * apart - pad - at;
-    const int2 lines = clade_inside(shift.x, step.x, many.x, source.x);
-    const int2 columns = clade_inside(shift.y, step.y, many.y, source.y);
-    for (int p = 0; p < planes; p++)
-      for (int line = lines.x; line < lines.y && columns.x < columns.y; line++)
-        FN(add)
-        (of + (p * taps.x * taps.y * source.x + line) * source.y + columns.x, columns.y - columns.x, step.y,
-         sums + p * plane + (line * step.x + shift.x) * many.y + columns.x * step.y + shift.y);
-  }
-  for (int p = 0; p < planes; p++) {
-    const int batch = (plane0 + p) / channels;
-    FN(put)(sums + p * plane, plane, y + batch * y_s.s5, y_s, batch, (plane0 + p) % channels,
-            at.x * size.y + at.y EPILOGUE_PASS);
-  }
-}
-
-GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fold, PASS(x), PASS(y), dims, window, part, y_s EPILOGUE_PASS)
 #endif
 
 #ifdef WANT_conv2d_gather_ref

@@ -33,7 +33,7 @@
     STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);          \
   }
 
-#if !defined WANT_conv2d_fold && !defined WANT_conv2d_mma
+#ifndef WANT_conv2d_mma
 #ifndef TURNED_AT_ONCE /* channels that are transposed at a time */
 #define TURNED_AT_ONCE 8
 #endif

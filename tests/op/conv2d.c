@@ -12,7 +12,7 @@ static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,
 /* Full-range x and w with an i32 bias, over height and width. */
 static void draw_bytes(op_case *c, op_random *r) {
   c->form = CONV_PLANE;
-  const conv v = conv_draw_others(c, r, 0.6);
+  const conv v = conv_draw(c, r);
   const double low = c->dtype == CLADE_U8 ? 0 : -128;
   c->i[BIAS] = op_chance(r, 0.3);
   c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = v.x, .low = low, .high = low + 255};
@@ -68,7 +68,7 @@ static void draw(op_case *c, op_random *r) {
     draw_bytes(c, r);
     return;
   }
-  conv v = conv_draw_others(c, r, c->tiles ? 0 : 0.6);
+  conv v = conv_draw(c, r);
   int extra = op_chance(r, 0.5);
   c->i[BIAS] = extra && (c->gradient || c->form != CONV_PLANE || op_chance(r, 0.4));
   c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};

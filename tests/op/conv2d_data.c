@@ -7,7 +7,7 @@ enum { BIAS = 20 }; /* by the public builder */
 static bool transposed(const op_case *c) { return c->form == CONV_TRANSPOSED || c->form == CONV_LINE_TRANSPOSED; }
 
 static void draw(op_case *c, op_random *r) {
-  conv v = conv_draw_others(c, r, c->tiles ? 0 : 0.6);
+  conv v = conv_draw(c, r);
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.y, .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = v.w, .low = -2, .high = 2};

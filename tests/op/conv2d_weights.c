@@ -2,7 +2,7 @@
 #include "conv_kit.h"
 
 static void draw(op_case *c, op_random *r) {
-  conv v = conv_draw_others(c, r, 1);
+  conv v = conv_draw(c, r);
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = v.y, .low = -2, .high = 2};

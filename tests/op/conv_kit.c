@@ -107,15 +107,18 @@ static void large(op_case *c, op_random *r) {
   i[ROWS] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 9, 16, 17, 33);
 }
 
-/* A case for `flat`: whole blocks of channels, stride 1, and images of at least one tile. */
-static void whole_blocks(op_case *c, op_random *r) {
-  bool few = c->small || c->gradient;
+/* A case for `flat`: stride 1; whole blocks of channels and images of at least one tile, or any channels and images of
+ * several tiles. */
+static void points(op_case *c, op_random *r) {
+  const bool few = c->small || c->gradient, dense = c->alternative == 1;
   int *i = c->i;
+  i[GROUPS] = 1;
   for (int k = 0; k < 2; k++) {
     i[STRIDE + k] = 1;
-    i[SIZE + k] = few ? 4 : AMONG(r, 4, 5, 7, 8, 13, 14);
+    i[SIZE + k] = dense ? (int)op_integer(r, few ? 10 : 14, few ? 11 : 21) : few ? 4 : AMONG(r, 4, 5, 7, 8, 13, 14);
     for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = 0;
   }
+  if (dense) return;
   i[INNER] = few ? 16 : AMONG(r, 16, 32, 48, 112);
   i[ROWS] = few ? 16 : AMONG(r, 16, 32, 48, 96, 240);
 }
@@ -184,14 +187,19 @@ static void shrink(op_case *c, double most) {
  * a single compute unit. */
 static void several_blocks(op_case *c, op_random *r) {
   int *i = c->i;
-  const bool gemm = strcmp(c->impl, "gemm") == 0, pointwise = strcmp(c->impl, "pointwise") == 0;
-  if (!gemm && !pointwise && strncmp(c->impl, "direct", 6) && strcmp(c->impl, "winograd") && strcmp(c->impl, CONV_FOLD))
-    return;
+  const bool gemm = strcmp(c->impl, "gemm") == 0, flat = strcmp(c->impl, "flat") == 0;
+  if (!gemm && !flat && strncmp(c->impl, "direct", 6) && strcmp(c->impl, "winograd")) return;
   c->told.units = 1;
   i[GROUPS] = i[IMAGES] = 1;
-  i[INNER] = (int)(gemm ? op_integer(r, 260, 290) : pointwise ? op_integer(r, 90, 110) : op_integer(r, 3, 5));
-  i[ROWS] = (int)op_integer(r, 100, 150);
+  i[INNER] = gemm ? (int)op_integer(r, 260, 290) : flat ? AMONG(r, 96, 112) : (int)op_integer(r, 3, 5);
+  i[ROWS] = gemm ? (int)op_integer(r, 60, 80) : flat ? AMONG(r, 112, 128, 144) : (int)op_integer(r, 100, 150);
   i[SIZE] = (int)op_integer(r, 21, 24), i[SIZE + 1] = (int)op_integer(r, 19, 24);
+  for (int k = 0; k < 2 && gemm; k++) {
+    i[KERNEL + k] = 2;
+    i[STRIDE + k] = i[DILATION + k] = 1;
+    i[SIZE + k] = (int)op_integer(r, 17, 19);
+    i[PAD + k] = i[PAD + k + 2] = 0;
+  }
 }
 
 /* Many adjacent windows, more than a vector holds in a line. */
@@ -205,6 +213,7 @@ static void patches(op_case *c, op_random *r) {
   }
 }
 
+/* For gemm: one group, sometimes with more positions than are folded or unfolded at once. */
 static void folded(op_case *c, op_random *r) {
   int *i = c->i;
   i[GROUPS] = 1;
@@ -257,8 +266,7 @@ conv conv_draw(op_case *c, op_random *r) {
     i[INNER] = i[ROWS] = 1;
     if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
   }
-  bool product = strcmp(c->impl, "gemm") == 0 || strcmp(c->impl, "pointwise") == 0, flat = strcmp(c->impl, "flat") == 0,
-       one = product || flat || op_chance(r, 0.2);                                  /* 1 x 1 window without padding */
+  const bool flat = strcmp(c->impl, "flat") == 0, one = flat || op_chance(r, 0.2);  /* 1 x 1 window without padding */
   const bool common = strcmp(c->impl, "depthwise_group") == 0 && op_chance(r, 0.5); /* with unrolled loops */
   const int taps = common ? AMONG(r, 3, 3, 5) : 0, step = common ? (int)op_integer(r, 1, 2) : 0;
   for (int k = 0; k < 2; k++) {
@@ -291,11 +299,9 @@ conv conv_draw(op_case *c, op_random *r) {
   bool whole = strncmp(c->impl, "winograd", 8) == 0 && c->dtype == CLADE_F32 && winograd(c, r);
   bool fft = strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32;
   if (fft) large(c, r);
-  if (product || flat) i[GROUPS] = 1;
-  if (strcmp(c->impl, CONV_FOLD) == 0) folded(c, r);
-  if (flat) whole_blocks(c, r);
+  if (strcmp(c->impl, "gemm") == 0) folded(c, r);
+  if (flat) points(c, r);
   if (strcmp(c->impl, "mma") == 0) words(c, r);
-  if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   const bool tiles = strcmp(c->impl, "simt") == 0 || strncmp(c->impl, "mma_warp", 8) == 0;
@@ -316,14 +322,6 @@ conv conv_draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "stride %d %d pads %d %d %d %d dilation %d %d groups %d", i[STRIDE], i[STRIDE + 1],
            i[PAD], i[PAD + 1], i[PAD + 2], i[PAD + 3], i[DILATION], i[DILATION + 1], i[GROUPS]);
   return conv_of(c);
-}
-
-conv conv_draw_others(op_case *c, op_random *r, double others) {
-  const char *impl = c->impl;
-  if (strcmp(impl, "gemm") == 0 && op_chance(r, others)) c->impl = CONV_FOLD;
-  conv v = conv_draw(c, r);
-  c->impl = impl;
-  return v;
 }
 
 void conv_common(op_case *c, op_random *r) {

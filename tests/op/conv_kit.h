@@ -18,11 +18,8 @@ typedef struct conv {
   int64_t groups;
   clade_shape x, w, y;
 } conv;
-/* Draws a convolution for c->impl, which may be CONV_FOLD, and stores it in the case's numbers. */
-#define CONV_FOLD "fold" /* one group, sometimes with more positions than are folded or unfolded at once */
+/* Draws a convolution for c->impl, and stores it in the case's numbers. */
 conv conv_draw(op_case *c, op_random *r);
-/* For gemm, which takes 1 x 1 windows directly and others through unfold; `others` is the fraction of the latter. */
-conv conv_draw_others(op_case *c, op_random *r, double others);
 conv conv_of(const op_case *c);
 /* Changes its window to one that is common in networks. */
 void conv_common(op_case *c, op_random *r);

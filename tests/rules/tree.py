@@ -72,6 +72,10 @@ def op_code(root, source):
     for path in files(root, ".c") if shared else []:
         table = code(read(root, path))
         if path not in own and f"clade_impl *const clade__{shared.group(1)}[] =" in table:
+            for macro, body in re.findall(r"^#define (\w+) +\\\n((?:.*\\\n)*.*)", table, re.M):  # rows of several tables
+                body = re.sub(r", (?=&|CLADE__)", ",\n", body.replace("\\\n", "\n"))
+                own_rows = re.search(shared.group(1) + r"\[\] = \{(.*?)" + macro, table, re.S)
+                table = f"clade_impl *const {shared.group(1)}[] = {{\n{own_rows.group(1)}\n{body}}};\n{table}"
             if shared.group(2):
                 table = re.sub(r'CLADE_IMPL\(\.name = "\w+"|&clade__\w+,', "", table, count=int(shared.group(2)))
             texts.insert(0, table)

@@ -81,7 +81,7 @@ static void convolved(clade_device *device, int side) {
   clade_val weights = clade_constant(g, CLADE_F32, CLADE_SHAPE(ROWS, INNER, 1, 1), w);
   clade_val y = clade_conv2d(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(images, INNER, side, side)), weights);
   clade_output(g, "y", y);
-  float *got = (float *)run_of(g, device, "conv2d_pointwise", (const uint32_t *)x, nx, ny);
+  float *got = (float *)run_of(g, device, "conv2d_flat_dense", (const uint32_t *)x, nx, ny);
   size_t wrong = 0;
   for (size_t i = 0; i < ny; i++) {
     const size_t row = i / places % ROWS, from = i / places / ROWS * INNER * places + i % places;

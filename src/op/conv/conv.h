@@ -80,13 +80,9 @@ const char *clade__conv_refuses(const clade_query *q, unsigned needs);
     const char *why = (reason); \
     if (why) return why;        \
   } while (0)
-const char *clade__gather_point_refuses(const clade_query *q); /* for products of f32 with points (gemm.c) */
 
 /* Seconds for cycles that are summed over all cores; a core starts two vector operations per cycle. */
 double clade__conv_cost(const clade_query *q, double cycles);
-/* Additional cycles that matrix products take for an epilogue: results are stored and loaded again, and the epilogue's
- * operands are read. */
-double clade__conv_epilogue_cycles(const clade_node *n);
 static inline int64_t clade__conv_units(const clade_query *q) { return CLADE_MAX(q->device->compute_units, 1u); }
 
 /* Configurations of which the one with the fewest cycles is the default. Parameters in the mask `sums` determine the
@@ -166,10 +162,10 @@ static inline int clade__weights_rows(const clade_query *q) { return clade__weig
 #define CLADE__CONV_VEC CLADE__LONG_VEC, .needs_lanes = 4 /* SIMD is required */
 #define CLADE__CONV_IMPL(...) \
   { .size = sizeof(clade_impl), __VA_ARGS__ }
-extern const clade_impl *const clade__conv_impls[]; /* of conv2d; from the third on, of conv2d_data */
+extern const clade_impl *const clade__conv_impls[], *const clade__conv_data_impls[]; /* of conv2d and conv2d_data */
 extern const clade_impl clade__gather_bytes, clade__gather_clblast, clade__gather_direct, clade__gather_depthwise,
-    clade__gather_lines, clade__gather_gemm, clade__gather_pointwise, clade__gather_flat, clade__gather_winograd,
-    clade__gather_fft, clade__gather_mma, clade__gather_winograd_group, clade__gather_depthwise_group;
+    clade__gather_lines, clade__gather_gemm, clade__gather_flat, clade__gather_winograd, clade__gather_fft,
+    clade__gather_mma, clade__gather_winograd_group, clade__gather_depthwise_group;
 extern const clade_impl clade__weights_flat, clade__weights_winograd, clade__weights_mma, clade__weights_vec,
     clade__weights_gemm, clade__weights_lines, clade__weights_depthwise, clade__weights_depthwise_group;
 /* Transformation of the weights, for pack. */
@@ -177,7 +173,5 @@ double clade__winograd_weights_cost(const clade_query *q);
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
 double clade__fft_weights_cost(const clade_query *q);
 clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
-
-enum { CLADE__FEW_INNER = 32 }; /* input channels of a product that is bound by its results (gemm, pointwise) */
 
 #endif

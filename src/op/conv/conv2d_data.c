@@ -3,4 +3,4 @@
 #include "op/conv/conv.h"
 
 const clade_op clade__op_conv2d_data = {CLADE__CONV_GATHER_OP, .name = "conv2d_data", .grad = clade__conv_grad,
-                                        .impls = clade__conv_impls + 2, .file = "conv2d"};
+                                        .impls = clade__conv_data_impls, .file = "conv2d"};

@@ -36,6 +36,13 @@ static void settle_taps(problem *p) {
   for (p->kind = ALL;; p->kind++) {
     p->some[0] = p->kind == ALL ? p->taps[0] : 1;
     p->some[1] = p->kind == ONE ? 1 : p->taps[1];
+    for (int i = 0; i < 2; i++) {
+      const clade__map_1d m = p->g.map[i];
+      const int64_t move = clade__map_step(m) * (m.delta < 0 ? -m.delta : m.delta) / m.div;
+      p->unit[i] = p->some[i] > 1 ? clade__gcd(m.mul, move) : m.mul;
+      p->apart[i] = m.mul / p->unit[i];
+      p->next[i] = move / p->unit[i];
+    }
     const int64_t taps = p->some[0] * p->some[1];
     const double source = (double)held(p, 0, 1) * (double)held(p, 1, 16) * (double)inner;
     if (p->kind == ONE || (taps <= MOST_TAPS && taps * inner * 32 <= WEIGHTS && source <= SOURCE / 4)) return;
@@ -69,11 +76,7 @@ static problem problem_of(const clade_query *q) {
   problem p = {.g = clade__conv_flat(n), .mean_taps = 1};
   for (int i = 0; i < 2; i++) {
     const clade__map_1d m = p.g.map[i];
-    const int64_t delta = m.delta < 0 ? -m.delta : m.delta, period = clade__map_step(m), move = delta * period / m.div;
-    p.taps[i] = clade__ceil_div(p.g.kernel[i], period);
-    p.unit[i] = p.taps[i] > 1 ? clade__gcd(m.mul, move) : m.mul;
-    p.apart[i] = m.mul / p.unit[i];
-    p.next[i] = move / p.unit[i];
+    p.taps[i] = clade__ceil_div(p.g.kernel[i], clade__map_step(m));
     p.mean_taps *= (double)p.g.kernel[i] / (double)m.div;
   }
   p.x_blocked = n->in[0].layout.block > 0;
@@ -233,22 +236,22 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const int32_t *config = q->config;
   const problem p = problem_of(q);
   const clade__conv *g = &p.g;
-  int64_t w[5];
   clade_kernel_step *s;
   const clade__number *defines =
       CLADE__DEFINES({"PLACES", config[PLACES]}, {"VECTORS", config[VECTORS]}, {"SOURCE", SOURCE}, {"WEIGHTS", WEIGHTS},
                      {"BLOCK", BLOCK}, {"MOST_PLACES", MOST_PLACES}, {"MOST_TAPS", MOST_TAPS});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_gather_direct", CLADE__SIXTEEN, defines, &s));
   clade__conv_operands(s);
-  weights_strides(&p, config[VECTORS] * width_of(q), w);
-  clade__conv_problem(s, g, 5, w);
+  int64_t numbers[6] = {[5] = p.unit[0]};
+  weights_strides(&p, config[VECTORS] * width_of(q), numbers);
+  clade__conv_problem(s, g, 6, numbers);
   const int64_t boxes = clade__ceil_div(g->n, config[IMAGES]) * clade__ceil_div(p.g.grid[0], config[LINES]) *
                         clade__ceil_div(p.g.grid[1], config[COLUMNS]);
   const int64_t cuts = clade__ceil_div(g->rows, config[CHANNELS]);
   /* Either images or weights are read repeatedly, by all work-items: the one with fewer bytes. */
   const bool turns = boxes * g->rows * g->taps < cuts * g->n * g->source[0] * g->source[1];
   CLADE__EMIT8(s, config[IMAGES], config[LINES], config[COLUMNS], config[CHANNELS], config[DEPTH], p.kind,
-               p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns);
+               p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns, p.unit[1]);
   return clade__gather_end(s, q, boxes * cuts * g->groups * g->phases);
 }
 

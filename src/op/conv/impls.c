@@ -27,27 +27,21 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* Rows of both tables, with their end. */
+#define OF_BOTH                                                                                                        \
+  &clade__gather_direct, &clade__gather_depthwise, &clade__gather_lines, &clade__gather_flat, &clade__gather_winograd, \
+      &clade__gather_fft, &clade__gather_mma, &clade__gather_winograd_group, &clade__gather_depthwise_group,           \
+      CLADE__LAST_WARPGROUP(conv), CLADE__LAST_WARP(conv), CLADE__PRODUCT_WARPGROUP(conv), CLADE__PRODUCT_WARP(conv),  \
+      CLADE__PRODUCT_SIMT(conv),                                                                                       \
+      CLADE__SYSTOLIC(gather) /* with its comma */                                                                     \
+      CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .emit = emit),             \
+      NULL
 const clade_impl *const clade__conv_impls[] = {
     &clade__gather_bytes,
     &clade__gather_clblast,
-    /* conv2d_data begins here. */
-    &clade__gather_direct,
-    &clade__gather_depthwise,
-    &clade__gather_lines,
+    OF_BOTH,
+};
+const clade_impl *const clade__conv_data_impls[] = {
     &clade__gather_gemm,
-    &clade__gather_pointwise,
-    &clade__gather_flat,
-    &clade__gather_winograd,
-    &clade__gather_fft,
-    &clade__gather_mma,
-    &clade__gather_winograd_group,
-    &clade__gather_depthwise_group,
-    CLADE__LAST_WARPGROUP(conv),
-    CLADE__LAST_WARP(conv),
-    CLADE__PRODUCT_WARPGROUP(conv),
-    CLADE__PRODUCT_WARP(conv),
-    CLADE__PRODUCT_SIMT(conv),
-    CLADE__SYSTOLIC(gather) /* with its comma */
-    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .emit = emit),
-    NULL,
+    OF_BOTH,
 };

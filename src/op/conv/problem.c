@@ -89,11 +89,6 @@ double clade__conv_cost(const clade_query *q, double cycles) {
   return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
 }
 
-double clade__conv_epilogue_cycles(const clade_node *n) {
-  const clade__conv_attrs *a = n->attrs;
-  return a->epilogue.n_insn ? 3 * (double)clade__product(&n->out[0].shape, 0, 4) : 0;
-}
-
 void clade__conv_choose(const clade__choices *c, const clade_query *q, const void *problem, int32_t *config) {
   int32_t own[CLADE_MAX_PARAMS];
   for (int shared = c->sums == 0; shared < 2; shared++) {

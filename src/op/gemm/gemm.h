@@ -52,7 +52,6 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
 /* For convolutions by way of gemm: estimated cycles of the busiest core, and the emit with given operands. */
 double clade__gemm_vec_cycles(const clade_query *q);
 clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const clade__gemm_places *at);
-void clade__gemm_vec_deepen(const clade_query *q, int32_t *config);
 extern const char *const clade__gemm_vec_params[];
 extern const clade_space clade__gemm_vec_space, clade__gemm_vec_panels_space;
 /* vec with b as panels, for frozen weights that are packed once. */

@@ -42,14 +42,6 @@ static void defaults_panels(const clade_query *q, int32_t *config) {
   fit(q, config);
 }
 
-/* If a is not packed, both panels are read from L2 alike, so a longer slice of the inner axis only saves storing and
- * reloading the accumulators. */
-void clade__gemm_vec_deepen(const clade_query *q, int32_t *config) {
-  enum { MOST = 512 };
-  int64_t k = clade__gemm_problem_of(q->node).k, parts = CLADE_MAX(clade__ceil_div(k, MOST), 1);
-  config[BK] = (int32_t)CLADE_MAX(clade__up(clade__ceil_div(k, parts), 16), 16);
-}
-
 static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int32_t all[][PARAMS] = {{6, 2, 256, 384, 128, 1}, {6, 2, 256, 384, 128, 2}, {6, 2, 384, 240, 128, 1},
                                         {6, 2, 256, 240, 64, 1},  {6, 2, 256, 384, 64, 4},  {4, 3, 256, 384, 96, 1},
