@@ -12,30 +12,35 @@ clade_status clade__window_number(const char *op, const char *name, int i, int v
   return CLADE_FAIL(INVALID, "%s: .%s[%d] is %d; expected %d to %d", op, name, i, value, least, MOST);
 }
 
-static clade_status take(const char *op, const char *name, const int *from, int n, int least, int unset, int32_t *to) {
+clade_status clade__window_numbers(const char *op, const char *name, const int *from, int n, int least, int32_t *to) {
   for (int i = 0; i < n; i++) {
-    to[i] = from[i] ? from[i] : unset;
-    CLADE_TRY(clade__window_number(op, name, i, to[i], least));
+    to[i] = from[i] ? from[i] : least;
+    CLADE_TRY(clade__window_number(op, name, n > 1 ? i : -1, to[i], least));
   }
   return CLADE_OK;
 }
 
-clade_status clade__window_make(const char *op, const clade__window_opt *opt, bool stride_of_kernel, clade__window *w) {
-  bool symmetric = opt->pad[0] || opt->pad[1];
-  bool free = opt->pads[0] || opt->pads[1] || opt->pads[2] || opt->pads[3];
-  memset(w, 0, sizeof *w);
+clade_status clade__window_pads(const char *op, const int *pad, const int *pads, int axes, int32_t *to) {
+  bool symmetric = false, free = false;
+  for (int i = 0; i < 2 * axes; i++) {
+    symmetric = symmetric || pad[i % axes];
+    free = free || pads[i];
+  }
   if (symmetric && free) return CLADE_FAIL(INVALID, "%s: .pad and .pads are both set; expected one of them", op);
-  CLADE_TRY(take(op, "kernel", opt->kernel, 2, 1, 0, w->kernel));
-  CLADE_TRY(take(op, "stride", opt->stride, 2, 1, 1, w->stride));
-  for (int i = 0; stride_of_kernel && i < 2; i++)
-    if (!opt->stride[i]) w->stride[i] = w->kernel[i];
-  CLADE_TRY(take(op, "dilation", opt->dilation, 2, 1, 1, w->dilation));
-  CLADE_TRY(take(op, "pads", opt->pads, 4, 0, 0, w->pad));
-  if (!symmetric) return CLADE_OK;
-  CLADE_TRY(take(op, "pad", opt->pad, 2, 0, 0, w->pad));
-  w->pad[2] = w->pad[0];
-  w->pad[3] = w->pad[1];
+  if (!symmetric) return clade__window_numbers(op, "pads", pads, 2 * axes, 0, to);
+  CLADE_TRY(clade__window_numbers(op, "pad", pad, axes, 0, to));
+  memcpy(to + axes, to, (size_t)axes * sizeof *to);
   return CLADE_OK;
+}
+
+clade_status clade__window_make(const char *op, const clade__window_opt *opt, clade__window *w) {
+  int stride[2];
+  memset(w, 0, sizeof *w);
+  for (int i = 0; i < 2; i++) stride[i] = opt->stride[i] ? opt->stride[i] : opt->kernel[i];
+  for (int i = 0; i < 2; i++) CLADE_TRY(clade__window_number(op, "kernel", i, w->kernel[i] = opt->kernel[i], 1));
+  CLADE_TRY(clade__window_numbers(op, "stride", stride, 2, 1, w->stride));
+  CLADE_TRY(clade__window_numbers(op, "dilation", opt->dilation, 2, 1, w->dilation));
+  return clade__window_pads(op, opt->pad, opt->pads, 2, w->pad);
 }
 
 static clade_status slide_axis(const char *op, const clade__window *w, int axis, clade_dim in, clade_dim *out) {

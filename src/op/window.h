@@ -21,14 +21,17 @@ typedef struct clade__window {
 enum { CLADE__WINDOW_MOST = 1 << 28 };
 /* Checks that option i (negative: a scalar option) is at least `least` and not too large. */
 clade_status clade__window_number(const char *op, const char *name, int i, int value, int least);
+/* Takes an option of n numbers; an unset one, 0, becomes `least`. And .pad, or .pads, of which one may be set: first
+ * the padding before each axis, then behind. */
+clade_status clade__window_numbers(const char *op, const char *name, const int *from, int n, int least, int32_t *to);
+clade_status clade__window_pads(const char *op, const int *pad, const int *pads, int axes, int32_t *to);
 
-/* Makes a window from a builder's options, where 0 means unset. An unset stride is the kernel's size if
- * stride_of_kernel, and 1 otherwise. */
+/* Makes a window from the options of a builder for pooling, where 0 means unset. An unset stride is the kernel's size.
+ */
 typedef struct clade__window_opt {
   const int *kernel, *stride, *pad, *pads, *dilation;
 } clade__window_opt;
-clade_status clade__window_make(const char *op, const clade__window_opt *opt, bool stride_of_kernel,
-                                clade__window *out);
+clade_status clade__window_make(const char *op, const clade__window_opt *opt, clade__window *out);
 
 /* Checks that x is [n, c, h, w] and that the window fits its padded pixels; *y is [n, `channels`, positions down,
  * positions across]. */

@@ -54,7 +54,7 @@ clade_val clade__pool_build(clade_graph *g, const clade_op *op, const clade_pool
   clade__pool_attrs at = {.count_pad = false};
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, op->name);
   const clade__window_opt window = {opt.kernel, opt.stride, opt.pad, opt.pads, opt.dilation};
-  if (status == CLADE_OK) status = clade__window_make(op->name, &window, true, &at.window);
+  if (status == CLADE_OK) status = clade__window_make(op->name, &window, &at.window);
   if (status == CLADE_OK && opt.count_pad && op == &clade__op_max_pool2d)
     status = CLADE_FAIL(INVALID, "max_pool2d: .count_pad has no effect; only avg_pool2d takes it");
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
