@@ -30,51 +30,34 @@ BODY(conv2d_bytes_image_item)(const long item, ARGS) {
 ITEM_KERNEL(conv2d_bytes_image, PASS(x), PASS(to), sizes, steps)
 #endif
 
-#ifdef WANT_conv2d_bytes_weights
-/* sizes: blocks of all groups by pairs, blocks of rows, pairs of channels, taps, rows of a block, rows, channels.
- * Order: block, pair, tap, row of the block; missing rows and channels are 0. */
-#define ARGS ARG(const char, w), ARG(int, to), const index8_t sizes
-BODY(conv2d_bytes_weights_item)(const long item, ARGS) {
-  if (item >= sizes.s0) return;
-  USE(const char, w);
-  USE(int, to);
-  const index_t pair = (index_t)item % sizes.s2, block = (index_t)item / sizes.s2;
-  const index_t row0 = block % sizes.s1 * sizes.s4, group = block / sizes.s1;
-  to += (index_t)item * sizes.s3 * sizes.s4;
-  for (index_t r = 0; r < sizes.s4; r++) {
-    const bool in = row0 + r < sizes.s5, both = 2 * pair + 1 < sizes.s6;
-    const __global char *from = w + ((group * sizes.s5 + (in ? row0 + r : 0)) * sizes.s6 + 2 * pair) * sizes.s3;
-    for (index_t t = 0; t < sizes.s3; t++) {
-      const int a = in ? from[t] : 0, b = in && both ? from[sizes.s3 + t] : 0;
-      to[t * sizes.s4 + r] = WORD(a, b);
-    }
-  }
-}
-
-ITEM_KERNEL(conv2d_bytes_weights, PASS(w), PASS(to), sizes)
-#endif
-
 #ifdef WANT_conv2d_bytes
-#define EPILOGUE_AT(strides) (batch * (strides).s5)
-#define MOST_TAPS            128
+#define INTEGER   1
+#define SUM       int
+#define MOST_TAPS 128
+#define AT_ONCE   64 /* pairs of channels */
+#define ROWS      (BYTES / 2)
+#include "conv2d_result.cl"
 #ifdef __AVX2__
 #define PRODUCTS(x, w) __builtin_ia32_pmaddwd256(as_short16(x), as_short16((int8)(w)))
 #else
 #define PRODUCTS(x, w) (((x) << 16 >> 16) * (int8)((short)(w)) + ((x) >> 16) * (int8)((w) >> 16))
 #endif
 
-/* sizes: images, groups, rows and blocks of them in a group, pairs of channels, height and width of the result. window:
- * its height and width, strides, dilation; height and width of a phase. A work-item computes a block of rows at 16
- * places of a phase; places beyond the end of a line are discarded. */
-BODY(conv2d_bytes_tile)
-(const index_t part, const index_t block, const index_t batch, ARG(const int, x), ARG(const int, w),
- ARG(STORAGE(OUT), y), const index8_t sizes, const index8_t window EPILOGUE_ARGS) {
-  if (batch >= sizes.s0 || block >= sizes.s1 * sizes.s3) return;
+/* x: the copy. Weights are in panels of ROWS rows, BYTES of them for each pair of channels. sizes: images, groups, rows and
+ * panels of a group, pairs of channels, height and width of the result, vectors of a phase. window: its height and
+ * width, strides, dilation; height and width of a phase. A work-item computes a panel at 16 places of a phase; places
+ * beyond the end of a line are discarded. */
+#define ARGS                                                                                                       \
+  ARG(const int, x), ARG(const char, w), ARG(STORAGE(OUT), y), const index8_t sizes, const index8_t window,        \
+      const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_bytes_item)(const long item, ARGS) {
+  const index_t parts = sizes.s7, panels = sizes.s1 * sizes.s3;
+  if (item >= (long)sizes.s0 * panels * parts) return;
+  const index_t part = item % parts, panel = item / parts % panels, batch = item / parts / panels;
   USE(const int, x);
-  USE(const int, w);
+  USE(const char, w);
   USE(STORAGE(OUT), y);
-  EPILOGUE_USE
-  const index_t group = block / sizes.s3, row0 = block % sizes.s3 * ROWS, wide = window.s7;
+  const index_t group = panel / sizes.s3, row0 = panel % sizes.s3 * ROWS, wide = window.s7;
   const index_t phase = window.s6 * wide, image = window.s2 * window.s3 * phase, taps = window.s0 * window.s1;
   index_t tap[MOST_TAPS];
   for (index_t t = 0; t < taps; t++) {
@@ -82,40 +65,38 @@ BODY(conv2d_bytes_tile)
     tap[t] = (down % window.s2 * window.s3 + right % window.s3) * phase + down / window.s2 * wide + right / window.s3;
   }
   x += (batch * sizes.s1 + group) * sizes.s4 * image + part * 16;
-  w += block * sizes.s4 * taps * ROWS;
+  w += panel * taps * sizes.s4 * BYTES;
   int8 sum[ROWS][2];
   UNROLLED(r, ROWS) sum[r][0] = sum[r][1] = 0;
-  for (index_t c = 0; c < sizes.s4; c++, x += image)
-    for (index_t t = 0; t < taps; t++, w += ROWS) {
-      const int8 left = vload8(0, x + tap[t]), right = vload8(0, x + tap[t] + 8);
-      UNROLLED(r, ROWS) {
-        sum[r][0] += PRODUCTS(left, w[r]);
-        sum[r][1] += PRODUCTS(right, w[r]);
+  short words[AT_ONCE * BYTES] ALIGNED;
+  for (index_t t = 0; t < taps; t++)
+    for (index_t begin = 0, n; begin < sizes.s4; begin += n, w += n * BYTES) {
+      const __global int *from = x + begin * image + tap[t];
+      n = min(sizes.s4 - begin, (index_t)AT_ONCE);
+      for (index_t k = 0; k < n * BYTES; k++) words[k] = w[k];
+      const int *word = (const int *)words;
+#pragma clang loop unroll(disable)
+      for (index_t c = 0; c < n; c++, from += image, word += ROWS) {
+        const int8 left = vload8(0, from), right = vload8(1, from);
+        UNROLLED(r, ROWS) {
+          sum[r][0] += PRODUCTS(left, word[r]);
+          sum[r][1] += PRODUCTS(right, word[r]);
+        }
       }
     }
   int tile[ROWS * 16];
   UNROLLED(r, ROWS) {
-    vstore8(sum[r][0], 0, tile + 16 * r);
-    vstore8(sum[r][1], 0, tile + 16 * r + 8);
+    vstore8(sum[r][0], 2 * r, tile);
+    vstore8(sum[r][1], 2 * r + 1, tile);
   }
   index_t line = part * 16 / wide, place = part * 16 % wide;
-  for (int i = 0; i < 16; i++, place++) {
-    if (place == wide) place = 0, line++;
-    if (place >= sizes.s6 || line >= sizes.s5) continue;
-    const index_t column = line * sizes.s6 + place;
-    for (index_t k = 0; k < ROWS && row0 + k < sizes.s2; k++) {
-      const index_t row = group * sizes.s2 + row0 + k;
-      const COMPUTE(T) i0 = tile[16 * k + i];
-      EPILOGUE
-      STORE(OUT, y, (batch * sizes.s1 * sizes.s2 + row) * sizes.s5 * sizes.s6 + column, r);
-    }
+  for (int i = 0, n; i < 16 && line < sizes.s5; i += n, place = 0, line++) {
+    n = min(wide - place, (index_t)16 - i);
+    FN(finish)
+    (tile + i, 16, 0, 1, min(ROWS, (int)(sizes.s2 - row0)), (int2)(1, min(n, (int)(sizes.s6 - place))), (int2)(0, 1), false,
+     y + batch * y_s.s5, y_s, batch, group * sizes.s2 + row0, line * sizes.s6 + place EPILOGUE_PASS);
   }
 }
 
-GROUP(1, 1, 1)
-KERNEL(conv2d_bytes)(ARG(const int, x), ARG(const int, w), ARG(STORAGE(OUT), y), const index8_t sizes,
-                     const index8_t window EPILOGUE_ARGS) {
-  FN(conv2d_bytes_tile)
-  (get_global_id(0), get_global_id(1), get_global_id(2), PASS(x), PASS(w), PASS(y), sizes, window EPILOGUE_PASS);
-}
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_bytes, PASS(x), PASS(w), PASS(y), sizes, window, y_s EPILOGUE_PASS)
 #endif

@@ -43,20 +43,6 @@ APART static void FN(ask)(int rows, int many, int step, OUT_ARGS) {
     }
 }
 
-/* Stores rows of a panel at `many` pixels, `step` apart. */
-APART static void FN(finish)(const SUM *tile, int rows, int many, int step, OUT_ARGS) {
-  EPILOGUE_USE
-  int done = 0;
-#if WIDE
-  const bool down = true;
-  for (; done + 16 <= rows; done += 16)
-    for (int i = 0; i < many; i++)
-      PUT_RESULTS(row0 + done, column0 + i * step, vload16(0, tile + i * PANEL + done))
-#endif
-  for (; done < rows; done++)
-    ONE_BY_ONE for (int i = 0; i < many; i++) PUT_RESULT(row0 + done, column0 + i * step, tile[i * PANEL + done])
-}
-
 /* Computes a tile from `start`. For each tap: `inner` words of input channels, in blocks `apart` words from each other; weights
  * of neighboring taps are `w_tap` words apart. TILES: from zero, and neighboring pixels are `pixel` words apart. */
 #define TILE_OPERANDS                                                                                                   \
@@ -244,8 +230,8 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
         FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, pixel, step, tile);
         for (int k = 0; k < PIECES; k++)
           FN(finish)
-        (tile + (k * PIECE + behind[k]) * PANEL, there, many[k], div.y, y + batch[k] * y_s.s5, y_s, batch[k], row0,
-         goal[k] EPILOGUE_PASS);
+        (tile + (k * PIECE + behind[k]) * PANEL, 1, 0, PANEL, there, (int2)(1, many[k]), (int2)(0, div.y), true,
+         y + batch[k] * y_s.s5, y_s, batch[k], row0, goal[k] EPILOGUE_PASS);
       }
     }
   }

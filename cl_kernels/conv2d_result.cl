@@ -33,7 +33,9 @@
     STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);          \
   }
 
-#ifndef WANT_conv2d_mma
+#ifndef SUM /* type of a tile's elements */
+#define SUM float
+#endif
 #ifndef TURNED_AT_ONCE /* channels that are transposed at a time */
 #define TURNED_AT_ONCE 8
 #endif
@@ -53,7 +55,7 @@ static inline void FN(turn_back)(const float *tile, int apart, float16 *of) {
 
 /* Stores `rows` channels of many.x lines of many.y places. Channels, lines and places are by_row, by_line and by_place
  * floats apart in the tile; lines and places are by.x and by.y columns apart in the result. down: by_row is 1. */
-APART static void FN(finish)(const float *tile, const int by_row, const int by_line, const int by_place, int rows,
+APART static void FN(finish)(const SUM *tile, const int by_row, const int by_line, const int by_place, int rows,
                              int2 many, int2 by, const bool down, OUT_ARGS) {
   EPILOGUE_USE
   int k = 0, done = 0;
@@ -66,7 +68,7 @@ APART static void FN(finish)(const float *tile, const int by_row, const int by_l
     for (int i = 0; i < many.y; i += 16) { /* the last sixteen end with the line */
       const int at = min(i, many.y - 16);
       float16 of[TURNED_AT_ONCE];
-      FN(turn_back)(tile + at * by_place + k, by_place, of);
+      FN(turn_back)((const float *)tile + at * by_place + k, by_place, of);
       UNROLLED(l, TURNED_AT_ONCE) if (k + l < rows) PUT_RESULTS(row0 + k + l, column0 + at, of[l])
     }
   if (!down && by_place == 1) {
@@ -80,4 +82,3 @@ APART static void FN(finish)(const float *tile, const int by_row, const int by_l
       ONE_BY_ONE for (int i = done; i < many.y; i++)
         PUT_RESULT(row0 + k, column0 + line * by.x + i * by.y, tile[k * by_row + line * by_line + i * by_place])
 }
-#endif
