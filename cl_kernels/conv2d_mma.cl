@@ -2,7 +2,7 @@
  * by the data. The result is in blocks of 16 channels, and so is the image, except that of a first layer (DENSE), whose
  * words are assembled from planes. WORDS: words per pixel and block, or per pixel of a dense image.
  *
- * A tile of sums is PIECES pieces of PIECE neighboring pixels each, by a panel of PANEL output channels. Without TILES,
+ * A tile of sums (conv2d_mma_tile.cl) has pieces of PIECE neighboring pixels. Without TILES,
  * pixels of a piece are WORDS words apart, so that one register plus constants addresses a whole piece. With TILES, a
  * piece is a tile of PIECE lines, there are two, and an instruction takes part.s7 words of the inner axis, which divide
  * it; words of a pixel are contiguous in the copy, which is made for all windows.
@@ -15,15 +15,16 @@
  * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts
  * of the panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip; of
  * TILES, words from a pixel of the copy to the next, and words per instruction. */
-#define PANEL   32
-#define VECTORS 2
-#define PLACES  (PIECE * PIECES)
+#define PIXEL          (TILES ? pixel : WORDS)
+#define BY_PLACE       PIXEL
+#define BY_WORD        1
 #define SIGNED_natural 0
 #define SIGNED_whole   TILES
 #define SIGNED_real    0
 #define SIGNED         CLADE_PASTE(SIGNED_, CLADE_KIND(T))
 #define FLIP           0u
 #include "dot_units.cl"
+#include "conv2d_mma_tile.cl"
 #include "conv2d_result.cl"
 /* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums.
  * Tiles take i8. */
@@ -31,7 +32,6 @@
 #define TURNED_whole   (TILES ? 0u : 0x80808080u)
 #define TURNED_real    0
 #define TURNED         CLADE_PASTE(TURNED_, CLADE_KIND(T))
-#define PIXEL          (TILES ? pixel : WORDS)
 
 /* Prefetches a tile's output and its epilogue's operands; bytes are too few to be worth it. */
 APART static void FN(ask)(int rows, int many, int step, OUT_ARGS) {
@@ -42,56 +42,6 @@ APART static void FN(ask)(int rows, int many, int step, OUT_ARGS) {
       EPILOGUE_SOON
     }
 }
-
-/* Computes a tile from `start`. For each tap: `inner` words of input channels, in blocks `apart` words from each other; weights
- * of neighboring taps are `w_tap` words apart. TILES: from zero, and neighboring pixels are `pixel` words apart. */
-#define TILE_OPERANDS                                                                                                   \
-  const __global uint *w, const int w_tap, const __global uint *x, const int *at, const long apart, const int taps,     \
-      const int *tap, const int *skip, const int inner, const SUM *start, const int pixel, const int step, SUM *tile
-#if TILES && IMITATE
-static void FN(tile)(TILE_OPERANDS) {
-  for (int i = 0; i < 2 * PLACES; i++) {
-    const int p = i / 2, v = i % 2;
-    SUMS sum = (SUMS)(0);
-    for (int t = 0; t < taps; t++)
-      for (int k = 0; k < inner; k++)
-        DOT(sum, x[at[p / PIECE] + skip[t] + p % PIECE * pixel + k], vload16(2 * k + v, w + (long)tap[t] * w_tap));
-    vstore16(sum, i, tile);
-  }
-}
-#elif TILES
-APART static void FN(tile)(TILE_OPERANDS) {
-  ZERO_SUMS
-  for (int t = 0; t < taps; t++) {
-    const __global uint *first = x + at[0] + skip[t], *second = x + at[1] + skip[t], *weights = w + (long)tap[t] * w_tap;
-    for (int k = 0; k < inner; k += step, weights += step * PANEL)
-      ADD_PRODUCTS(first + k, second + k, true, pixel, weights)
-  }
-  TILE_STORE(0, tile, PANEL);
-  TILE_STORE(1, tile + 16, PANEL);
-  TILE_STORE(2, tile + PIECE * PANEL, PANEL);
-  TILE_STORE(3, tile + PIECE * PANEL + 16, PANEL);
-}
-#else
-APART static void FN(tile)(TILE_OPERANDS) {
-  SUMS sum[PLACES][VECTORS];
-  EACH_SUM(PLACES) sum[r][v] = vload16(v, start);
-  for (int t = 0; t < taps; t++) {
-    const __global uint *from[PIECES], *weights = w + (long)tap[t] * w_tap;
-    UNROLLED(i, PIECES) from[i] = x + at[i] + skip[t];
-    for (int left = inner; left > 0; left -= WORDS) {
-      const long words = min(left, WORDS);
-#pragma clang loop unroll(disable)
-      for (long k = 0; k < words; k++, weights += PANEL) {
-        const uint16 one[VECTORS] = {vload16(0, weights), vload16(1, weights)};
-        EACH_SUM(PLACES) DOT(sum[r][v], from[r / PIECE][r % PIECE * WORDS + k], one[v]);
-      }
-      UNROLLED(i, PIECES) from[i] += apart;
-    }
-  }
-  EACH_SUM(PLACES) vstore16(sum[r][v], r * VECTORS + v, tile);
-}
-#endif
 
 /* Initial sums: minus what the flipped sign bit of x adds to them. */
 APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {

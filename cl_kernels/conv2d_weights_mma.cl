@@ -4,8 +4,8 @@
  * A work-item processes a part of the images, some blocks of x's channels and some panels of y's. It copies some images,
  * or some lines of one image, at a time to `space` as words: y as pixel pairs by the channels of a panel; x as pixel
  * pairs by the channels of a block, separately for each remainder of the column modulo the stride, and a second time
- * shifted by one pixel for taps at odd offsets. A tile of sums, HIGH channels of x by a panel, then walks along all
- * lines. Lines of y with an odd number of pixels end with a zero.
+ * shifted by one pixel for taps at odd offsets. A tile of sums (conv2d_mma_tile.cl), some channels of x by a panel,
+ * then walks along all lines. Lines of y with an odd number of pixels end with a zero.
  *
  * TILES: the tile of sums is two blocks of x by a panel. An instruction takes up to 16 pairs of a line, and lines of y
  * end with as many zeros as that needs; x is copied with the pairs of a channel one after another.
@@ -13,22 +13,26 @@
  * dims and map are those of conv2d_weights.cl. taps: height and width of the window. plan: cuts of y's channels and of
  * x's; images and lines at a time; words of `space` per work-item, and how many of them are for x; the row pitch of a
  * part of the sums, whose rows are (channel of x, tap); parts. */
-#define PANEL   32
-#define VECTORS 2
 #define BLOCK   16
-#if TILES
-#define HIGH   16
-#define BLOCKS 2 /* of x at a time */
-#define COPY_X FN(pairs_of_each)
-#else
-#define HIGH   8
-#define BLOCKS 1
-#define COPY_X(x, size, first, mul, skip, count, to) FN(pairs)(x, size, first, mul, skip, count, BLOCK, to)
-#endif
 #define INTEGER 0
 #define SIGNED  0
 #define FLIP    0u
+#define WORDS   inner /* one block */
+#if TILES
+#define PIECE    16
+#define PIECES   2 /* blocks of x at a time */
+#define BY_PLACE pixel
+#define BY_WORD  1
+#define COPY_X   FN(pairs_of_each)
+#else
+#define PIECE    8
+#define PIECES   1
+#define BY_PLACE 1
+#define BY_WORD  BLOCK
+#define COPY_X(x, size, first, mul, skip, count, to) FN(pairs)(x, size, first, mul, skip, count, BLOCK, to)
+#endif
 #include "dot_units.cl"
+#include "conv2d_mma_tile.cl"
 
 /* Pixels a and b of a line as words; zeros outside of the line. */
 static inline uint16 FN(pair)(const __global RAW *x, const int size, const int a, const int b) {
@@ -71,67 +75,12 @@ APART static void FN(pairs_of_each)(const __global RAW *x, const int size, const
 }
 #endif
 
-/* Accumulates a tile over `lines` lines of each image; `first`: overwrites `out`. `next`: distance between channels of x.
- * TILES: of one or two blocks, x_block words apart; `line`: words of a channel. */
-#define SUMS_OPERANDS                                                                                                 \
-  const __global uint *x, const int x_image, const int x_line, const int x_block, const int line, const __global uint *y, \
-      const int y_image, const int y_line, const int images, const int lines, const int pairs, const int step,        \
-      const int blocks, const bool first, const bool whole, const long next, __global float *out
-#if TILES && IMITATE
-static void FN(sums)(SUMS_OPERANDS) {
-  for (int c = 0; c < blocks * BLOCK; c++)
-    for (int v = 0; v < (whole ? 2 : 1); v++) {
-      SUMS sum = first ? (SUMS)(0) : vload16(v, out + c * next);
-      for (int i = 0; i < images * lines; i++) {
-        const __global uint *a = x + (long)(i / lines) * x_image + (long)(i % lines) * x_line;
-        const __global uint *b = y + (long)(i / lines) * y_image + (long)(i % lines) * y_line;
-        for (int j = 0; j < pairs; j++)
-          DOT(sum, a[c / BLOCK * x_block + c % BLOCK * line + j], vload16(2 * j + v, b));
-      }
-      vstore16(sum, v, out + c * next);
-    }
+/* Stores `rows` of a tile, or adds them to what is there; `whole`: all of a panel, not half. */
+static inline void FN(put)(const float *tile, const int rows, const bool first, const bool whole, const long next,
+                           __global float *out) {
+  for (int r = 0; r < rows; r++, tile += PANEL, out += next)
+    UNROLLED(v, VECTORS) if (!v || whole) vstore16(first ? vload16(v, tile) : vload16(v, tile) + vload16(v, out), v, out);
 }
-#elif TILES
-APART static void FN(sums)(SUMS_OPERANDS) {
-  __global float *second = out + BLOCK * next;
-  ZERO_SUMS
-  if (!first) {
-    TILE_LOAD(0, out, next);
-    if (whole) TILE_LOAD(1, out + 16, next);
-    if (blocks > 1) TILE_LOAD(2, second, next);
-    if (blocks > 1 && whole) TILE_LOAD(3, second + 16, next);
-  }
-  for (int i = 0; i < images; i++)
-    for (int l = 0; l < lines; l++) {
-      const __global uint *a = x + (long)i * x_image + (long)l * x_line, *b = y + (long)i * y_image + (long)l * y_line;
-      for (int j = 0; j < pairs; j += step, a += step, b += step * PANEL)
-        ADD_PRODUCTS(a, a + x_block, blocks > 1, line, b)
-    }
-  TILE_STORE(0, out, next);
-  if (whole) TILE_STORE(1, out + 16, next);
-  if (blocks > 1) TILE_STORE(2, second, next);
-  if (blocks > 1 && whole) TILE_STORE(3, second + 16, next);
-}
-#else
-APART static void FN(sums)(SUMS_OPERANDS) {
-  SUMS sum[HIGH][VECTORS];
-  EACH_SUM(HIGH) sum[r][v] = (SUMS)(0);
-  for (int i = 0; i < images; i++)
-    for (int l = 0; l < lines; l++) {
-      const __global uint *a = x + (long)i * x_image + (long)l * x_line, *b = y + (long)i * y_image + (long)l * y_line;
-#pragma clang loop unroll(disable)
-      for (int j = 0; j < pairs; j++, a += BLOCK, b += PANEL) {
-        const uint16 one[VECTORS] = {vload16(0, b), vload16(1, b)};
-        EACH_SUM(HIGH) DOT(sum[r][v], a[r], one[v]);
-      }
-    }
-  EACH_SUM(HIGH) {
-    if (v && !whole) continue;
-    if (!first) sum[r][v] += vload16(v, out + r * next);
-    vstore16(sum[r][v], v, out + r * next);
-  }
-}
-#endif
 
 #define ARGS                                                                                                           \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), ARG(uint, space), const index8_t dims,          \
@@ -159,6 +108,9 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
   __global uint *y_space = space + plan.s5;
   out += (long)part * dims.s3 * count * plan.s6;
   bool first = true;
+  const float start[PANEL] ALIGNED = {0};
+  float tile[PLACES * PANEL] ALIGNED;
+  int y_skip[MOST_LINES], x_skip[MOST_LINES]; /* of the lines that are summed at once */
   BEGIN_TILES(BLOCK, step);
   for (int image = image0; image < image1; image += plan.s2)
     for (int line0 = 0; line0 < result.x; line0 += plan.s3, first = false) {
@@ -181,20 +133,26 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
          result.y, 0, 1, 0, pairs, PANEL,
          y_space + (i * y_image + (p / 2 - panel0) * y_panel + l * y_line + p % 2 * BLOCK));
       }
-      for (int b = block0; b < block1; b += BLOCKS)
+      for (int b = block0; b < block1; b += TILES ? 2 : 1)
         for (int t = 0; t < count; t++) {
           const int shift = add.x + t / window.y * delta.x, move = t % window.y * delta.y, by = move / mul.y;
           const int2 inside = clade_inside(shift, mul.x, size.x, result.x);
           const int begin = max(inside.x, line0), there = max(min(inside.y, line0 + lines) - begin, 0);
-          const int own = move % mul.y * turns + by % 2;
-          const __global uint *from = space + (b - block0) * x_block + own * held * BLOCK + by / 2 * (TILES ? 1 : BLOCK) +
-                                      (there ? (begin * mul.x + shift - low) * x_line : 0);
+          const int own = move % mul.y * turns + by % 2, blocks = TILES ? min(2, block1 - b) : 1;
+          const int at[2] = {0, (blocks - 1) * x_block};
+          const __global uint *from = space + (b - block0) * x_block + own * held * BLOCK + by / 2 * BY_WORD;
+          for (int i = 0, n = 0; i < some; i++)
+            for (int l = begin; l < begin + there; l++, n++) {
+              y_skip[n] = i * y_image + (l - line0) * y_line;
+              x_skip[n] = i * x_image + (l * mul.x + shift - low) * x_line;
+            }
           for (int p = panel0; p < panel1; p++)
-            for (int h = 0; h < BLOCK; h += HIGH)
-              FN(sums)
-          (from + h, x_image, mul.x * x_line, x_block, held, y_space + (p - panel0) * y_panel + (there ? begin - line0 : 0) * y_line,
-           y_image, y_line, some, there, pairs, step, min(BLOCKS, block1 - b), first, (p + 1) * PANEL <= rows,
-           (long)count * plan.s6, out + ((long)(b * BLOCK + h) * count + t) * plan.s6 + p * PANEL);
+            for (int h = 0; h < BLOCK; h += PIECE) {
+              FN(tile)(y_space + (p - panel0) * y_panel, 1, from + h, at, 0, some * there,
+                       y_skip, x_skip, pairs, start, held, step, tile);
+              FN(put)(tile, PIECE * blocks, first, (p + 1) * PANEL <= rows, (long)count * plan.s6,
+                      out + ((long)(b * BLOCK + h) * count + t) * plan.s6 + p * PANEL);
+            }
         }
     }
   END_TILES;

@@ -315,7 +315,8 @@ static size_t weights_workspace(const clade_query *q) {
 static clade_status weights_emit(clade_emit *e, const clade_query *q) {
   const sums c = sums_of(q);
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_mma", 0, c.parts, true);
-  clade__emit_defines(s, CLADE__DEFINES({"TILES", c.tiles}, {"IMITATE", unit_of(q, c.tiles)->reason != NULL}));
+  clade__emit_defines(
+      s, CLADE__DEFINES({"TILES", c.tiles}, {"IMITATE", unit_of(q, c.tiles)->reason != NULL}, {"MOST_LINES", STEPS}));
   clade_emit_workspace(s, words_at(q, &c), WORD);
   clade__conv_problem(s, &c.p, 0, NULL);
   CLADE__EMIT8(s, c.down, c.across, c.images, c.lines, c.room, c.x_words, clade__weights_pitch(q, c.parts, true),
