@@ -2,7 +2,7 @@
  * by the data. The result is in blocks of 16 channels, and so is the image, except that of a first layer (DENSE), whose
  * words are assembled from planes. WORDS: words per pixel and block, or per pixel of a dense image.
  *
- * A tile of sums (conv2d_mma_tile.cl) has pieces of PIECE neighboring pixels. Without TILES,
+ * A tile of sums (mma_tile.cl) has pieces of PIECE neighboring pixels. Without TILES,
  * pixels of a piece are WORDS words apart, so that one register plus constants addresses a whole piece. With TILES, a
  * piece is a tile of PIECE lines, there are two, and an instruction takes part.s7 words of the inner axis, which divide
  * it; words of a pixel are contiguous in the copy, which is made for all windows.
@@ -16,7 +16,7 @@
  * of the panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip; of
  * TILES, words from a pixel of the copy to the next, and words per instruction. */
 #define PIXEL          (TILES ? pixel : WORDS)
-#define BY_PLACE       PIXEL
+#define BY_PLACE       (TILES ? line : WORDS)
 #define BY_WORD        1
 #define SIGNED_natural 0
 #define SIGNED_whole   TILES
@@ -24,7 +24,7 @@
 #define SIGNED         CLADE_PASTE(SIGNED_, CLADE_KIND(T))
 #define FLIP           0u
 #include "dot_units.cl"
-#include "conv2d_mma_tile.cl"
+#include "mma_tile.cl"
 #include "conv2d_result.cl"
 /* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums.
  * Tiles take i8. */
@@ -177,7 +177,7 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
           column = piece0 - line0 * across;
           image++;
         }
-        FN(tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, pixel, step, tile);
+        FN(sum_tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, pixel, step, tile);
         for (int k = 0; k < PIECES; k++)
           FN(finish)
         (tile + (k * PIECE + behind[k]) * PANEL, 1, 0, PANEL, there, (int2)(1, many[k]), (int2)(0, div.y), true,

@@ -4,7 +4,7 @@
  * A work-item processes a part of the images, some blocks of x's channels and some panels of y's. It copies some images,
  * or some lines of one image, at a time to `space` as words: y as pixel pairs by the channels of a panel; x as pixel
  * pairs by the channels of a block, separately for each remainder of the column modulo the stride, and a second time
- * shifted by one pixel for taps at odd offsets. A tile of sums (conv2d_mma_tile.cl), some channels of x by a panel,
+ * shifted by one pixel for taps at odd offsets. A tile of sums (mma_tile.cl), some channels of x by a panel,
  * then walks along all lines. Lines of y with an odd number of pixels end with a zero.
  *
  * TILES: the tile of sums is two blocks of x by a panel. An instruction takes up to 16 pairs of a line, and lines of y
@@ -21,7 +21,7 @@
 #if TILES
 #define PIECE    16
 #define PIECES   2 /* blocks of x at a time */
-#define BY_PLACE pixel
+#define BY_PLACE line
 #define BY_WORD  1
 #define COPY_X   FN(pairs_of_each)
 #else
@@ -32,7 +32,7 @@
 #define COPY_X(x, size, first, mul, skip, count, to) FN(pairs)(x, size, first, mul, skip, count, BLOCK, to)
 #endif
 #include "dot_units.cl"
-#include "conv2d_mma_tile.cl"
+#include "mma_tile.cl"
 
 /* Pixels a and b of a line as words; zeros outside of the line. */
 static inline uint16 FN(pair)(const __global RAW *x, const int size, const int a, const int b) {
@@ -148,7 +148,7 @@ BODY(conv2d_weights_mma_item)(const int item, ARGS) {
             }
           for (int p = panel0; p < panel1; p++)
             for (int h = 0; h < BLOCK; h += PIECE) {
-              FN(tile)(y_space + (p - panel0) * y_panel, 1, from + h, at, 0, some * there,
+              FN(sum_tile)(y_space + (p - panel0) * y_panel, 1, from + h, at, 0, some * there,
                        y_skip, x_skip, pairs, start, held, step, tile);
               FN(put)(tile, PIECE * blocks, first, (p + 1) * PANEL <= rows, (long)count * plan.s6,
                       out + ((long)(b * BLOCK + h) * count + t) * plan.s6 + p * PANEL);

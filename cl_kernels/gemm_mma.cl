@@ -133,27 +133,19 @@ static inline uint FN(start)(SUMS more) {
 /* `soon`: data of later tiles, prefetched at `pace` words per step. The last word of a line of a is its initial sum. */
 #define TILE_OPERANDS                                                                                         \
   const __global uint *a, const __global uint *b, const index_t words, const __global uint *soon, const index_t pace
-#if IMITATE
+#if IMITATE || TILES
+#define PIECE    (TILES ? STEP : TM)
+#define PIECES   (TM / PIECE)
+#define BY_PLACE LINE
+#define BY_WORD  1
+#define WORDS    inner /* one block */
+#include "mma_tile.cl"
 static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
-  SUM part[TM * PANEL];
-  for (index_t i = 0; i < 2 * rows; i++) {
-    const index_t r = i / 2, v = i % 2;
-    SUMS sum = START(r);
-    for (index_t k = 0; k < words; k++) DOT(sum, a[r * LINE + k], vload16(2 * k + v, b) ^ FLIP);
-    vstore16(sum, i, part);
-  }
-  FN(finish)(part, TILE_PASS EPILOGUE_PASS);
-}
-#elif TILES
-static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
-  SUM part[TM * PANEL];
-  ZERO_SUMS
-  for (index_t k = 0; k < words; k += STEP, a += STEP, b += STEP * PANEL)
-    ADD_PRODUCTS(a, a + STEP * LINE, rows > STEP, LINE, b)
-  TILE_STORE(0, part, PANEL);
-  TILE_STORE(1, part + STEP, PANEL);
-  TILE_STORE(2, part + STEP * PANEL, PANEL);
-  TILE_STORE(3, part + STEP * PANEL + STEP, PANEL);
+  const int none = 0, at[2] = {0, rows > STEP ? STEP * LINE : 0};
+  const SUM start[PANEL] ALIGNED = {0};
+  SUM part[TM * PANEL] ALIGNED;
+  FN(sum_tile)(b, 0, a, at, 0, 1, &none, &none, words, start, LINE, STEP, part);
+  for (index_t i = 0; FLIP && i < rows * PANEL; i++) part[i] += a[i / PANEL * LINE + LINE - 1];
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
