@@ -33,16 +33,6 @@
 #define TURNED_real    0
 #define TURNED         CLADE_PASTE(TURNED_, CLADE_KIND(T))
 
-/* Prefetches a tile's output and its epilogue's operands; bytes are too few to be worth it. */
-APART static void FN(ask)(int rows, int many, int step, OUT_ARGS) {
-  EPILOGUE_USE
-  for (index_t row = row0; row < row0 + rows; row += 16)
-    for (index_t column = column0; column < column0 + many * step; column += step) {
-      if (sizeof(STORAGE(OUT)) > 1) SOON(y + EPILOGUE_ELEMENT(y_s));
-      EPILOGUE_SOON
-    }
-}
-
 /* Initial sums: minus what the flipped sign bit of x adds to them. */
 APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {
   SUMS less[VECTORS] = {(SUMS)(0), (SUMS)(0)};
@@ -151,31 +141,22 @@ BODY(conv2d_mma_item)(const int item, ARGS) {
          plane, dims.s3, size.y, in, low.y, mul.y, held.y, pixel,
          space + i / blocks * next + b * apart + h * pitch * PIXEL);
       }
-    const int own = piece1 - piece0, all = own * images, line1 = line0 + lines;
+    const int own = piece1 - piece0, all = own * images;
     for (int p = panel0; p < panel1; p++) {
       const int w_tap = inner * PANEL, row0 = p * PANEL, there = min(PANEL, rows - row0);
       const __global uint *weights = (const __global uint *)w + (long)p * taps.s0 * taps.s1 * w_tap;
-      int image = 0, line = line0, column = piece0 - line0 * across; /* position of the next piece */
       FN(begin)(weights, taps.s0 * taps.s1 * inner, start);
       for (int i = 0; i < all; i += PIECES) {
         int at[PIECES], goal[PIECES], behind[PIECES], many[PIECES], batch[PIECES];
-        for (int k = 0; k < PIECES; k++) {
-          const int left = column * PIECE, begin = max(min(left, grid.y - PIECE), 0); /* the last piece ends with the line */
+        for (int k = 0; k < PIECES; k++) { /* past the end: repeats the last piece and stores nothing */
+          const int n = min(i + k, all - 1), image = n / own, at_piece = piece0 + n - image * own;
+          const int line = at_piece / across, left = (at_piece - line * across) * PIECE;
+          const int begin = max(min(left, grid.y - PIECE), 0); /* the last piece ends with the line */
           at[k] = (int)(image * next) + ((line - (bare ? 0 : line0)) * mul.x * pitch + begin) * PIXEL;
           behind[k] = left - begin;
           many[k] = i + k < all ? min(grid.y - left, PIECE) : 0;
           goal[k] = (first.x + line * div.x) * result.y + first.y + left * div.y;
           batch[k] = batch0 + image;
-          FN(ask)(there, many[k], div.y, y + batch[k] * y_s.s5, y_s, batch[k], row0, goal[k] EPILOGUE_PASS);
-          if (i + k + 1 >= all) continue; /* past the end: repeat the last piece and store nothing */
-          column++;
-          if (column < across && line * across + column < piece1) continue;
-          column = 0;
-          line++;
-          if (line < line1) continue;
-          line = line0;
-          column = piece0 - line0 * across;
-          image++;
         }
         FN(sum_tile)(weights, w_tap, source, at, apart, count, tap, skip, inner, start, pixel, step, tile);
         for (int k = 0; k < PIECES; k++)

@@ -38,9 +38,10 @@ KERNEL(conv2d_weights_ref)
 
 #ifdef WANT_conv2d_weights_vec
 /* ---- lines of images ---- Places of the result are numbered along padded lines of `pitch` places and images of `high`
- * lines, such that a tap is a constant offset: padding between the lines of the source is zero, and places between the
- * lines of the result do not count. The lines that a strip of places needs are therefore copied to private memory once
- * for all taps (with a stride, one copy per remainder), and each tap reads them at an offset. Offsets have 32 bits. */
+ * lines, such that a tap is a constant offset: padding between the lines of the source is zero, with one stretch of
+ * zeros for the end of a line and the beginning of the next one, and places between the lines of the result do not
+ * count. The lines that a strip of places needs are therefore copied to private memory once for all taps (with a
+ * stride, one copy per remainder), and each tap reads them at an offset. Offsets have 32 bits. */
 /* Floor division and its remainder, for a positive divisor. */
 static inline int FN(line_down)(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
 static inline int FN(line_rest)(int a, int b) { return a - FN(line_down)(a, b) * b; }
@@ -55,14 +56,6 @@ static inline FN(line_reach) FN(line_reach_of)(int shift, int delta, int mul, in
   FN(line_reach) r = {1, min(a, b), max(a, b) - min(a, b)};
   while (r.kinds < n && r.kinds * delta % mul) r.kinds++;
   return r;
-}
-
-/* Pitch of lines. Zeros at the end of a line also serve as those at the beginning of the next one. */
-static inline int FN(line_pitch_of)(int grid, int size, int shift, int delta, int mul, int taps) {
-  if (taps <= 0) return grid;
-  const FN(line_reach) r = FN(line_reach_of)(shift, delta, mul, taps);
-  const int zeros = min(-r.least, grid + r.least + r.span - (size - 1) / mul - 1);
-  return grid + r.span - clamp(zeros, 0, r.span);
 }
 
 /* Divides `length` places from `first` on into contiguous pieces that exist in the source, and appends these to
@@ -141,12 +134,13 @@ APART static void FN(multiply)(const float *x, const int *at, const int *run, co
   EACH_SUM(ROWS) VSTORE(sum[r][v], r * VECTORS + v, c);
 }
 
-/* part: places of a strip; strips of a part; rows, channels, lines of taps and taps per line of a block. */
+/* part: places of a strip; strips of a part; rows, channels, lines of taps and taps per line of a block; lines of an
+ * image; pitch of lines. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part
 BODY(conv2d_weights_vec_item)(const int item, ARGS) {
-  const int strip = part.s0, rows = part.s2, channels = part.s3;
+  const int strip = part.s0, rows = part.s2, channels = part.s3, high = part.s6, pitch = part.s7;
   const int2 some = (int2)(part.s4, part.s5), kernel_size = (int2)(taps.s0, taps.s1);
   if (strip == 0 || rows == 0 || channels == 0 || some.x == 0 || some.y == 0) return;
   const int down = (dims.s2 + rows - 1) / rows, across = (dims.s3 + channels - 1) / channels;
@@ -157,8 +151,6 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
   const int2 tap0 = (int2)(cut / cuts.y % cuts.x, cut % cuts.y) * some, n_tap = min(some, kernel_size - tap0);
   const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
   const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), e = shift + tap0 * move;
-  const int pitch = FN(line_pitch_of)(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
-  const int high = FN(line_pitch_of)(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
   const FN(line_reach) ry = FN(line_reach_of)(e.x, move.x, mul.x, n_tap.x);
   const FN(line_reach) rx = FN(line_reach_of)(e.y, move.y, mul.y, n_tap.y);
   const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);

@@ -37,7 +37,7 @@ conv() {
   code=$(cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/$kernel.cl" |
     "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header --target=x86_64-linux-gnu -march=skylake-avx512 \
       -I "$root/cl_kernels" -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_"$kernel" -DIMITATE=0 -DTILES="$tiles" -DWIDE=0 \
-      -DMOST_TAPS=128 -DMOST_LINES=160 -DINTEGER="$integer" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue -DEPILOGUE_SOON= \
+      -DMOST_TAPS=128 -DMOST_LINES=160 -DINTEGER="$integer" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue \
       '-DEPILOGUE=const COMPUTE(T) r = i0;' -w "${@:8}" -)
   found=$(grep -cE "$want" <<<"$code" || true)
   echo "$kernel, $a by $b, ${*:8}: $found times ${want%%.*}"

@@ -60,15 +60,22 @@ static int64_t step_of(int64_t inner) {
   return step;
 }
 
+/* Words of a line of y that an instruction for tiles takes in conv2d_weights: equal parts of it, up to a block. */
+static int64_t weights_step_of(const clade__conv *p) {
+  const int64_t pairs = parts(p->result[1], 2);
+  return parts(pairs, parts(pairs, LANES));
+}
+
 enum { LAYOUTS, TILES };
+static bool weights(const clade_query *q) { return q->node->op == &clade__op_conv2d_weights; }
 static void defaults(const clade_query *q, int32_t *config) {
-  config[TILES] = by_tiles(q, step_of(parts(clade__conv_of(q->node).inner, quad(q->node))));
+  const clade__conv c = clade__conv_flat(q->node);
+  config[TILES] = by_tiles(q, weights(q) ? weights_step_of(&c) : step_of(parts(c.inner, quad(q->node))));
 }
 static bool configs(const clade_query *q, int i, int32_t *config) {
-  (void)q;
-  config[LAYOUTS] = i % 2;
-  config[TILES] = i / 2;
-  return i < 4;
+  config[LAYOUTS] = i / 2;
+  config[TILES] = i % 2;
+  return i < (weights(q) ? 2 : 4);
 }
 static const char *const params[] = {"layouts", "tiles", NULL};
 static const clade_space space = {sizeof(clade_space), params, defaults, configs};
@@ -202,7 +209,6 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
                      {"DENSE", !n->in[0].layout.block}, {"WORDS", p.words}, {"PIECE", p.piece}, {"PIECES", p.pieces},
                      {"MOST_TAPS", CLADE__MOST_TAPS});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_mma", CLADE__WHOLE, defines, &s));
-  CLADE_TRY(clade__epilogue_define_soon(s, n));
   clade__conv_operands(s);
   clade_emit_workspace(s, 0, WORD);
   clade__conv_problem(s, &p.g, 0, NULL);
@@ -229,28 +235,9 @@ typedef struct sums {
   double copied;                               /* words copied per image, by all work-items */
 } sums;
 
-/* Words of a line of y that an instruction for tiles takes: equal parts of it, up to a block. */
-static int64_t weights_step_of(const clade__conv *p) {
-  const int64_t pairs = parts(p->result[1], 2);
-  return parts(pairs, parts(pairs, LANES));
-}
-
-enum { WEIGHTS_TILES };
-static void weights_defaults(const clade_query *q, int32_t *config) {
-  const clade__conv p = clade__conv_flat(q->node);
-  config[WEIGHTS_TILES] = by_tiles(q, weights_step_of(&p));
-}
-static bool weights_configs(const clade_query *q, int i, int32_t *config) {
-  (void)q;
-  config[WEIGHTS_TILES] = i;
-  return i < 2;
-}
-static const char *const weights_params[] = {"tiles", NULL};
-static const clade_space weights_space = {sizeof(clade_space), weights_params, weights_defaults, weights_configs};
-
 static sums sums_of(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
-  sums c = {.p = clade__conv_flat(q->node), .tiles = q->config[WEIGHTS_TILES]};
+  sums c = {.p = clade__conv_flat(q->node), .tiles = q->config[TILES]};
   const clade__conv *p = &c.p;
   c.step = c.tiles ? CLADE_MAX(weights_step_of(p), 1) : 1;
   c.pairs = clade__up(parts(p->result[1], 2), c.step);
@@ -281,7 +268,7 @@ static sums sums_of(const clade_query *q) {
 static const char *weights_accept(const clade_query *q) {
   if (!units(q)) return "made for bf16";
   const clade__conv p = clade__conv_flat(q->node);
-  CLADE__REFUSE(refuses(q, q->config[WEIGHTS_TILES], CLADE__CONV_SOME));
+  CLADE__REFUSE(refuses(q, q->config[TILES], CLADE__CONV_SOME));
   if (p.inner % LANES || p.rows % LANES) return "made for whole blocks of channels";
   const sums c = sums_of(q);
   return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
@@ -329,4 +316,4 @@ const clade_impl clade__weights_mma =
     CLADE__CONV_IMPL(.name = "mma", .family = CLADE_FAMILY_MMA, .devices = CLADE_ON_CPU, .needs_long_loops = true,
                      .units = units, .needs_units = UNITS_BF16, .accept = weights_accept,
                      .layouts = clade__weights_blocked, .cost = weights_cost, .workspace = weights_workspace,
-                     .emit = weights_emit, .space = &weights_space, .file = "conv2d_weights_mma");
+                     .emit = weights_emit, .space = &space, .file = "conv2d_weights_mma");

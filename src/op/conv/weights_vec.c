@@ -33,9 +33,11 @@ static numbered numbered_of(const clade__conv *c, int axis, int64_t taps) {
   return a;
 }
 
+static int64_t pitch_of(const clade__conv *c, int axis) { return numbered_of(c, axis, c->kernel[axis]).pitch; }
+
 /* Size of the copied lines for the taps that are processed at once: all, those of a line, or one. False: too large. */
 static bool reach(const clade__conv *c, int64_t strip, const int64_t some[2], int64_t *line) {
-  const int64_t pitch = numbered_of(c, 1, c->kernel[1]).pitch;
+  const int64_t pitch = pitch_of(c, 1);
   const numbered y = numbered_of(c, 0, some[0]), x = numbered_of(c, 1, some[1]);
   const int64_t kinds = y.kinds * x.kinds,
                 length = clade__up(strip + (y.span + (some[0] > 1)) * pitch + x.span + 1, 32) + 16;
@@ -43,9 +45,7 @@ static bool reach(const clade__conv *c, int64_t strip, const int64_t some[2], in
   return some[0] * some[1] <= COLUMNS / 2 && *line <= LINES && kinds * (length / CLADE_MAX(pitch, 1) + 2) <= PIECES;
 }
 
-static int64_t places_of(const clade__conv *c) {
-  return c->n * numbered_of(c, 0, c->kernel[0]).pitch * numbered_of(c, 1, c->kernel[1]).pitch;
-}
+static int64_t places_of(const clade__conv *c) { return c->n * pitch_of(c, 0) * pitch_of(c, 1); }
 
 /* ---- blocks ---- */
 static double item_cycles(const clade_query *q, const clade__conv *p, int64_t line, int64_t places, const cut *c) {
@@ -149,7 +149,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__emit_defines(s, CLADE__DEFINES({"WIDTH", clade__weights_lanes(q)}, {"VECTORS", 2},
                                         {"ROWS", clade__weights_rows(q)}, {"LINES", LINES}, {"BLOCK", BLOCK},
                                         {"PIECES", PIECES}, {"TURNED", TURNED}, {"COLUMNS", COLUMNS}));
-  CLADE__EMIT8(s, c.strip, c.strips, c.rows, c.channels, c.some[0], c.some[1]);
+  CLADE__EMIT8(s, c.strip, c.strips, c.rows, c.channels, c.some[0], c.some[1], pitch_of(&p, 0), pitch_of(&p, 1));
   clade__emit_items(s, c.blocks * c.parts);
   return clade__weights_join(e, q, c.parts, false, false);
 }
