@@ -15,23 +15,21 @@
  * dims and map are those of conv2d.cl. taps: height and width of the window. part: pieces of an image in a strip, parts
  * of the panels, work-items, words of `space` per work-item, whether the image is read in place, images of a strip; of
  * TILES, words from a pixel of the copy to the next, and words per instruction. */
-#define PIXEL          (TILES ? pixel : WORDS)
-#define BY_PLACE       (TILES ? line : WORDS)
-#define BY_WORD        1
-#define SIGNED_natural 0
-#define SIGNED_whole   TILES
-#define SIGNED_real    0
-#define SIGNED         CLADE_PASTE(SIGNED_, CLADE_KIND(T))
-#define FLIP           0u
+#define PIXEL         (TILES ? pixel : WORDS)
+#define BY_PLACE      (TILES ? line : WORDS)
+#define BY_WORD       1
+#define WHOLE_natural 0
+#define WHOLE_whole   1
+#define WHOLE_real    0
+#define WHOLE         CLADE_PASTE(WHOLE_, CLADE_KIND(T))
+#define SIGNED        (WHOLE && TILES)
+#define FLIP          0u
 #include "dot_units.cl"
 #include "mma_tile.cl"
 #include "conv2d_result.cl"
 /* i8 images become u8 by flipping the sign bit (+128), padding included; sums start at minus 128 times the weights' sums.
  * Tiles take i8. */
-#define TURNED_natural 0
-#define TURNED_whole   (TILES ? 0u : 0x80808080u)
-#define TURNED_real    0
-#define TURNED         CLADE_PASTE(TURNED_, CLADE_KIND(T))
+#define TURNED        (WHOLE && !TILES ? 0x80808080u : 0u)
 
 /* Initial sums: minus what the flipped sign bit of x adds to them. */
 APART static void FN(begin)(const __global uint *w, const int words, SUM *start) {
@@ -51,31 +49,22 @@ static inline uint FN(word)(const __global RAW *x, const int plane, const int ch
 }
 #endif
 
-/* Zeros for some pixels. */
-static inline void FN(blank)(const int pixels, const int pixel, __global uint *to) {
-  for (int i = 0; i < pixels; i++, to += PIXEL)
-    for (int k = 0; k < WORDS; k++) to[k] = TURNED;
-}
-
 /* Copies one source line from column `low` on, as `mul` parts of half_line pixels, one for each remainder of the column modulo
  * `mul`: of one block, or of all channels of a dense image. `in`: the image has that line. */
 APART static void FN(copy_line)(const __global RAW *x, const int plane, const int channels, const int size, const bool in,
                                 const int low, const int mul, const int half_line, const int pixel, __global uint *to) {
-  for (int part = 0; part < mul; part++, to += half_line * PIXEL) {
-    const int first = low + part;
-    const int2 own = in ? clade_inside(first, mul, size, half_line) : (int2)(half_line);
-    FN(blank)(own.x, pixel, to);
-    FN(blank)(half_line - own.y, pixel, to + own.y * PIXEL);
+  for (int part = 0; part < mul; part++)
+    for (int i = 0, at = low + part; i < half_line; i++, at += mul, to += PIXEL) {
+      const bool there = in && (uint)at < (uint)size;
 #if DENSE
-    for (int k = 0; k < WORDS; k++)
-      for (int i = own.x; i < own.y; i++)
-        to[i * PIXEL + k] = FN(word)(x + k * QUAD * plane + first + i * mul, plane, channels - k * QUAD) ^ TURNED;
+      for (int k = 0; k < WORDS; k++)
+        to[k] = (there ? FN(word)(x + k * QUAD * plane + at, plane, channels - k * QUAD) : 0u) ^ TURNED;
 #else
-    const __global uint *from = (const __global uint *)x + (first + own.x * mul) * WORDS;
-    for (int i = own.x; i < own.y; i++, from += mul * WORDS)
-      CLADE_PASTE(vstore, WORDS)(CLADE_PASTE(vload, WORDS)(0, from) ^ TURNED, 0, to + i * PIXEL);
+      CLADE_PASTE(uint, WORDS) words = TURNED;
+      if (there) words ^= CLADE_PASTE(vload, WORDS)(at, (const __global uint *)x);
+      CLADE_PASTE(vstore, WORDS)(words, 0, to);
 #endif
-  }
+    }
 }
 
 #define ARGS                                                                                                      \

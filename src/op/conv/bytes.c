@@ -58,18 +58,6 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 
 static size_t workspace(const clade_query *q) { return (size_t)plan_of(q->node).x_words * sizeof(int32_t); }
 
-static void copy_image(clade_emit *e, const clade_node *n, const plan *p) {
-  const clade__window *w = clade__conv_window(n);
-  const clade__conv *g = &p->g;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_bytes_image");
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_in(s, 0);
-  clade_emit_workspace(s, 0, sizeof(int32_t));
-  CLADE__EMIT8(s, p->x_lines, g->inner, p->pairs, g->source[0], g->source[1], p->part[1]);
-  CLADE__EMIT8(s, p->step[0], p->step[1], w->pad[0], w->pad[1], p->part[0]);
-  clade_emit_range(s, 1, (size_t[]){(size_t)p->x_lines}, (size_t[]){16});
-}
-
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const plan p = plan_of(n);
@@ -77,7 +65,15 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__window *w = clade__conv_window(n);
   clade_kernel_step *s;
   if (!clade__product(&n->out[0].shape, 0, 4)) return CLADE_OK;
-  if (p.pairs) copy_image(e, n, &p);
+  if (p.pairs) {
+    s = clade_emit_kernel(e, "conv2d_bytes_image");
+    clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+    clade_emit_in(s, 0);
+    clade_emit_workspace(s, 0, sizeof(int32_t));
+    CLADE__EMIT8(s, p.x_lines, g->inner, p.pairs, g->source[0], g->source[1], p.part[1]);
+    CLADE__EMIT8(s, p.step[0], p.step[1], w->pad[0], w->pad[1], p.part[0]);
+    clade_emit_range(s, 1, (size_t[]){(size_t)p.x_lines}, (size_t[]){16});
+  }
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_bytes", CLADE__WHOLE, CLADE__DEFINES({"BYTES", 2 * p.rows}), &s));
   clade_emit_workspace(s, 0, sizeof(int32_t));
   clade_emit_in(s, 1);

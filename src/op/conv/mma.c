@@ -126,30 +126,27 @@ static double strip_cycles(const clade_query *q, const plan *p, int64_t pieces, 
   return (double)panels * (tiles * dots + panel / (cached ? 64 : 16)) + copy + 400;
 }
 
-static void try_strips(const clade_query *q, plan *p, int64_t strip, int64_t downs, int64_t images) {
-  const int64_t all = p->g.grid[0] * p->across;
-  const int64_t strips = parts(p->g.n, images) * p->g.phases * parts(all, strip) * downs;
-  double one = strip_cycles(q, p, strip, parts(p->panels, downs), images);
-  if (images * room(p, parts(strip, p->across)) * WORD > clade__second_cache(q->device) / 2) one *= 1.1;
-  const double cycles = (double)parts(strips, clade__conv_units(q)) * one;
-  if (cycles >= p->cycles) return;
-  p->cycles = cycles;
-  p->strip = strip;
-  p->downs = downs;
-  p->images = images;
-}
-
+/* Tries pieces of an image, and several images, by parts of the panels. */
 static void settle_strips(const clade_query *q, plan *p) {
-  const int64_t all = p->g.grid[0] * p->across;
-  const int64_t lines = p->bare ? parts(all, 4 * p->pieces) : p->g.grid[0]; /* smallest units of a strip */
-  const int64_t each = p->bare ? 4 * p->pieces : p->across;
+  const int64_t all = p->g.grid[0] * p->across, each = p->bare ? 4 * p->pieces : p->across;
+  const int64_t lines = p->bare ? parts(all, each) : p->g.grid[0]; /* smallest units of a strip */
+  const int64_t cuts = CLADE_MIN(lines, 4 * MOST_PARTS), most = cuts + CLADE_MIN(CLADE_MAX(p->g.n, 1), MOST_IMAGES) - 1;
   p->cycles = INFINITY;
   p->strip = p->images = p->downs = 1;
-  for (int64_t downs = 1; downs <= CLADE_MIN(p->panels, MOST_PARTS); downs++) {
-    for (int64_t cuts = 1; cuts <= CLADE_MIN(lines, 4 * MOST_PARTS); cuts++)
-      try_strips(q, p, CLADE_MIN(parts(lines, cuts) * each, all), downs, 1);
-    for (int64_t images = 2; images <= CLADE_MIN(p->g.n, MOST_IMAGES); images++) try_strips(q, p, all, downs, images);
-  }
+  for (int64_t downs = 1; downs <= CLADE_MIN(p->panels, MOST_PARTS); downs++)
+    for (int64_t i = 1; i <= most; i++) {
+      const int64_t strip = i <= cuts ? CLADE_MIN(parts(lines, i) * each, all) : all,
+                    images = CLADE_MAX(i - cuts + 1, 1);
+      const int64_t strips = parts(p->g.n, images) * p->g.phases * parts(all, strip) * downs;
+      double one = strip_cycles(q, p, strip, parts(p->panels, downs), images);
+      if (images * room(p, parts(strip, p->across)) * WORD > clade__second_cache(q->device) / 2) one *= 1.1;
+      const double cycles = (double)parts(strips, clade__conv_units(q)) * one;
+      if (cycles >= p->cycles) continue;
+      p->cycles = cycles;
+      p->strip = strip;
+      p->downs = downs;
+      p->images = images;
+    }
   p->cuts = parts(all, p->strip);
   p->room = clade__up(p->images * room(p, parts(p->strip, p->across)), LANES);
   p->items = CLADE_MIN(parts(p->g.n, p->images) * p->g.phases * p->cuts * p->downs, 2 * clade__conv_units(q));
