@@ -87,9 +87,6 @@ APART static int FN(line_pieces)(int first, int length, int pitch, int high, int
 #define PANEL     (VECTORS * WIDTH)
 #define TILE      (ROWS * PANEL)
 #define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* not a power of two, to avoid cache set conflicts */
-#ifndef STRIDE
-#define STRIDE 1
-#endif
 /* Eight places from p on, reading nothing behind the last of them. */
 #define READ8(p) (STRIDE == 2 ? SECONDS8(T, p, 0) : LOADN(8, T, p, 0))
 
@@ -235,16 +232,15 @@ GROUP(1, 1, 1) ITEM_KERNEL(conv2d_weights_vec, PASS(x), PASS(y), PASS(out), dims
 #define B            const float
 #define LANES(p, v)  VLOAD(v, b + (p) * b_by)
 #endif
-#define TILE_ARGS                                                                                                  \
-  const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines, int step, B *b, B *next, \
-      int b_by, int b_step, bool add, int lanes, int pitch, __global float *out
-/* One tile; `whole`: it has all rows and lanes, as most do, and needs no tests. */
-__attribute__((always_inline)) static inline void FN(tile)(const bool whole, TILE_ARGS) {
+/* Adds the products of n places in each of some lines to a tile of `out`, or sets it. */
+APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines,
+                               int step, B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch,
+                               __global float *out) {
   VECTOR sum[ROWS][VECTORS];
   const __global STORAGE(T) * row[ROWS];
-  UNROLLED(r, ROWS) row[r] = a + AT(first + (whole ? r : min(r, rows - 1)), apart);
+  UNROLLED(r, ROWS) row[r] = a + AT(first + min(r, rows - 1), apart);
   EACH_SUM(ROWS) {
-    SOON(out + (whole ? r : min(r, rows - 1)) * pitch + v * WIDTH);
+    SOON(out + min(r, rows - 1) * pitch + v * WIDTH);
     sum[r][v] = (VECTOR)(0);
   }
   for (int line = 0; line < lines; line++) {
@@ -255,9 +251,9 @@ __attribute__((always_inline)) static inline void FN(tile)(const bool whole, TIL
     UNROLLED(r, ROWS) row[r] += step;
   }
   UNROLLED(r, ROWS) {
-    if (!whole && r >= rows) continue;
+    if (r >= rows) continue;
     __global float *to = out + r * pitch;
-    if (whole || lanes == PANEL) {
+    if (lanes == PANEL) {
       UNROLLED(v, VECTORS) VSTORE(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], v, to);
       continue;
     }
@@ -265,13 +261,6 @@ __attribute__((always_inline)) static inline void FN(tile)(const bool whole, TIL
     UNROLLED(v, VECTORS) VSTORE(sum[r][v], v, part);
     for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
   }
-}
-APART static void FN(multiply)(TILE_ARGS) {
-#define TILE_PASS a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out
-  if (rows == ROWS && lanes == PANEL)
-    FN(tile)(true, TILE_PASS);
-  else
-    FN(tile)(false, TILE_PASS);
 }
 
 /* Image, line and place of a run. */

@@ -148,7 +148,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_vec", &p, c.parts);
   clade__emit_defines(s, CLADE__DEFINES({"WIDTH", clade__weights_lanes(q)}, {"VECTORS", 2},
                                         {"ROWS", clade__weights_rows(q)}, {"LINES", LINES}, {"BLOCK", BLOCK},
-                                        {"PIECES", PIECES}, {"TURNED", TURNED}, {"COLUMNS", COLUMNS}));
+                                        {"PIECES", PIECES}, {"TURNED", TURNED}, {"COLUMNS", COLUMNS}, {"STRIDE", 1}));
   CLADE__EMIT8(s, c.strip, c.strips, c.rows, c.channels, c.some[0], c.some[1], pitch_of(&p, 0), pitch_of(&p, 1));
   clade__emit_items(s, c.blocks * c.parts);
   return clade__weights_join(e, q, c.parts, false, false);
