@@ -25,53 +25,27 @@ static inline float FN(cosine)(int k) {
   return k > 16 ? -FN(quarter)[32 - k] : FN(quarter)[k];
 }
 
-#define BUTTERFLY(a, b)          \
-  {                              \
-    const VECTOR less = (a) - (b); \
-    (a) += (b);                  \
-    (b) = less;                  \
-  }
-/* Transforms of four values, `step` apart from `at` on, and of FIRST consecutive values; in place and in order. */
-static inline void FN(four)(VECTOR *re, VECTOR *im, const int at, const int step) {
-  const int a = at, b = at + step, c = at + 2 * step, d = at + 3 * step;
-  BUTTERFLY(re[a], re[c])
-  BUTTERFLY(im[a], im[c])
-  BUTTERFLY(re[b], re[d])
-  BUTTERFLY(im[b], im[d])
-  const VECTOR second_re = re[c] + im[d], second_im = im[c] - re[d], last_re = re[c] - im[d], last_im = im[c] + re[d];
-  re[c] = re[a] - re[b];
-  im[c] = im[a] - im[b];
-  re[a] += re[b];
-  im[a] += im[b];
-  re[b] = second_re;
-  im[b] = second_im;
-  re[d] = last_re;
-  im[d] = last_im;
-}
-static inline void FN(eight)(VECTOR *re, VECTOR *im) {
-  FN(four)(re, im, 0, 2);
-  FN(four)(re, im, 1, 2);
-  const VECTOR odd_re[4] = {re[1], 0.707106781f * (re[3] + im[3]), im[5], 0.707106781f * (im[7] - re[7])};
-  const VECTOR odd_im[4] = {im[1], 0.707106781f * (im[3] - re[3]), -re[5], -0.707106781f * (im[7] + re[7])};
-  const VECTOR even_re[4] = {re[0], re[2], re[4], re[6]}, even_im[4] = {im[0], im[2], im[4], im[6]};
-  UNROLLED(k, 4) {
-    re[k] = even_re[k] + odd_re[k];
-    im[k] = even_im[k] + odd_im[k];
-    re[k + 4] = even_re[k] - odd_re[k];
-    im[k + 4] = even_im[k] - odd_im[k];
+/* A pass of a transform of n values, 2 to 8, in place: sums and differences of values that are `apart` apart, after the
+ * second one is turned by k * 4 / apart eighths. The first pass, with `apart` 1, takes value i from REVERSED(i, n). */
+#define REVERSED(i, n) ((((i) & 1) * 4 + ((i) & 2) + (i) / 4) * (n) / 8)
+static inline void FN(pass)(VECTOR *re, VECTOR *im, const int n, const int apart) {
+  UNROLLED(j, n / 2) {
+    const int k = j % apart, a = j / apart * 2 * apart + k, b = a + apart, eighths = k * 4 / apart;
+    const VECTOR plus = eighths % 2 ? 0.707106781f * (re[b] + im[b]) : re[b];
+    const VECTOR less = eighths % 2 ? 0.707106781f * (im[b] - re[b]) : im[b];
+    const VECTOR b_re = eighths < 2 ? plus : less, b_im = eighths < 2 ? less : -plus;
+    re[b] = re[a] - b_re;
+    im[b] = im[a] - b_im;
+    re[a] += b_re;
+    im[a] += b_im;
   }
 }
-#if FIRST == 8
-#define TRANSFORM_FIRST(re, im) FN(eight)(re, im);
-#elif FIRST == 4
-#define TRANSFORM_FIRST(re, im) FN(four)(re, im, 0, 1);
-#else
-#define TRANSFORM_FIRST(re, im) \
-  {                             \
-    BUTTERFLY(re[0], re[1])     \
-    BUTTERFLY(im[0], im[1])     \
+#define SHORT(re, im, n)              \
+  {                                   \
+    FN(pass)(re, im, n, 1);           \
+    if (n > 2) FN(pass)(re, im, n, 2); \
+    if (n > 4) FN(pass)(re, im, n, 4); \
   }
-#endif
 
 /* Transforms SIDE values, `step` floats apart, to values that are VALUE apart. Exchanging real and imaginary parts on
  * both sides gives the inverse. Input and output may be the same. */
@@ -80,10 +54,10 @@ APART static void FN(transform)(const float *re, const float *im, const int step
   for (int j = 0; j < 8; j++) {
     VECTOR r[FIRST], i[FIRST];
     UNROLLED(q, FIRST) {
-      r[q] = VLOAD(0, re + (j + 8 * q) * step);
-      i[q] = VLOAD(0, im + (j + 8 * q) * step);
+      r[REVERSED(q, FIRST)] = VLOAD(0, re + (j + 8 * q) * step);
+      i[REVERSED(q, FIRST)] = VLOAD(0, im + (j + 8 * q) * step);
     }
-    TRANSFORM_FIRST(r, i)
+    SHORT(r, i, FIRST)
     UNROLLED(k, FIRST) {
       const VECTOR c = (VECTOR)(FN(cosine)(j * k * (64 / SIDE))), s = (VECTOR)(FN(cosine)(j * k * (64 / SIDE) - 16));
       VSTORE(k ? fma(r[k], c, i[k] * s) : r[k], 0, some + (k * 8 + j) * VALUE);
@@ -93,10 +67,10 @@ APART static void FN(transform)(const float *re, const float *im, const int step
   for (int k = 0; k < FIRST; k++) {
     VECTOR r[8], i[8];
     UNROLLED(j, 8) {
-      r[j] = VLOAD(0, some + (k * 8 + j) * VALUE);
-      i[j] = VLOAD(0, some + (k * 8 + j) * VALUE + WIDTH);
+      r[REVERSED(j, 8)] = VLOAD(0, some + (k * 8 + j) * VALUE);
+      i[REVERSED(j, 8)] = VLOAD(0, some + (k * 8 + j) * VALUE + WIDTH);
     }
-    FN(eight)(r, i);
+    SHORT(r, i, 8)
     UNROLLED(j, 8) {
       VSTORE(r[j], 0, to_re + (k + FIRST * j) * VALUE);
       VSTORE(i[j], 0, to_im + (k + FIRST * j) * VALUE);
@@ -164,7 +138,46 @@ APART static void FN(back)(float *spectrum, const int2 first, const int2 many, f
   }
 }
 
-#if defined WANT_conv2d_fft_places || defined WANT_conv2d_fft_depthwise
+#ifdef WANT_conv2d_fft_weights
+/* Transforms weights to (block of 16 output channels, frequency, inner channel, real or imaginary part, channel), and
+ * divides by the factor that the transforms accumulate. A work-item transforms an inner channel of a block. sizes: rows,
+ * inner channels, the weights' strides for both, height and width. */
+#define ARGS ARG(const float, x), ARG(float, y), const index8_t sizes
+BODY(conv2d_fft_weights_item)(const long item, ARGS) {
+  const int rows = sizes.s0, inner = sizes.s1, high = sizes.s4, wide = sizes.s5;
+  if (inner == 0 || item >= (long)(rows + 15) / 16 * inner) return;
+  USE(const float, x);
+  USE(float, y);
+  float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
+  const int c = (int)(item % inner), row = (int)(item / inner) * 16;
+  for (int v = 0; v < 16; v += WIDTH) {
+    for (int i = 0; i < (high + 1) / 2 * 2; i++)
+      for (int j = 0; j < SIDE; j++)
+        for (int l = 0; l < WIDTH; l++) {
+          const bool there = i < high && j < wide && row + v + l < rows;
+          places[(i * SIDE + j) * WIDTH + l] =
+              there ? x[(long)(row + v + l) * sizes.s2 + (long)c * sizes.s3 + i * wide + j] : 0.0f;
+        }
+    FN(forward)(places, 0, high, spectrum);
+    __global float *to = y + ((long)row / 16 * HALF * SIDE * inner + c) * 32 + v;
+    EACH_PART
+      VSTORE(VLOAD(0, PART_AT) * (0.25f / (SIDE * SIDE)), 0, to + (long)(f * SIDE + i) * inner * 32 + k * 16);
+  }
+}
+
+ITEM_KERNEL(conv2d_fft_weights, PASS(x), PASS(y), sizes)
+#endif
+
+/* dims: images, channels, inner channels, height and width of the source and of the result. part: results of a tile
+ * along both axes; source position of the first tile; the first tile and their number; sign of the weights' imaginary
+ * parts. */
+#define TILE_OF(t)                                                                                      \
+  const int2 size = (int2)(dims.s3, dims.s4), result = (int2)(dims.s5, dims.s6);                        \
+  const int2 some = (int2)(part.s0, part.s1), grid = (result + some - 1) / some;                        \
+  const int image = (t) / (grid.x * grid.y), at = (t) % (grid.x * grid.y);                              \
+  const int2 to = (int2)(at / grid.y, at % grid.y) * some, from = to + (int2)(part.s2, part.s3);
+
+#if defined WANT_conv2d_fft_places || DEPTHWISE
 /* Loads a tile of a block of channels, with zeros outside of the source, and transforms it. */
 static void FN(tile_in)(const __global float *x, const int2 from, const int2 size, float *places, float *spectrum) {
   const int low = max(-from.x, 0), high = min(size.x - from.x, SIDE);
@@ -178,45 +191,6 @@ static void FN(tile_in)(const __global float *x, const int2 from, const int2 siz
 }
 #endif
 
-#ifdef WANT_conv2d_fft_weights
-/* Transforms weights to (block of 16 output channels, frequency, inner channel, real or imaginary part, channel), and
- * divides by the factor that the transforms accumulate. A work-item transforms an inner channel of a block. by_row,
- * by_inner: the weights' strides. */
-#define ARGS                                                                                                        \
-  ARG(const float, x), ARG(float, y), const int rows, const int inner, const int high, const int wide, const int by_row, \
-      const int by_inner
-BODY(conv2d_fft_weights_item)(const long item, ARGS) {
-  if (inner == 0 || item >= (long)(rows + 15) / 16 * inner) return;
-  USE(const float, x);
-  USE(float, y);
-  float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
-  const int c = (int)(item % inner), row = (int)(item / inner) * 16;
-  for (int v = 0; v < 16; v += WIDTH) {
-    for (int i = 0; i < (high + 1) / 2 * 2; i++)
-      for (int j = 0; j < SIDE; j++)
-        for (int l = 0; l < WIDTH; l++) {
-          const bool there = i < high && j < wide && row + v + l < rows;
-          places[(i * SIDE + j) * WIDTH + l] =
-              there ? x[(long)(row + v + l) * by_row + (long)c * by_inner + i * wide + j] : 0.0f;
-        }
-    FN(forward)(places, 0, high, spectrum);
-    __global float *to = y + ((long)row / 16 * HALF * SIDE * inner + c) * 32 + v;
-    EACH_PART
-      VSTORE(VLOAD(0, PART_AT) * (0.25f / (SIDE * SIDE)), 0, to + (long)(f * SIDE + i) * inner * 32 + k * 16);
-  }
-}
-
-ITEM_KERNEL(conv2d_fft_weights, PASS(x), PASS(y), rows, inner, high, wide, by_row, by_inner)
-#endif
-
-/* dims: images, channels, inner channels, height and width of the source and of the result. part: results of a tile
- * along both axes; source position of the first tile; the first tile and their number; frequencies of a work-item; sign
- * of the weights' imaginary parts. first: offset in a tile at which its results begin. */
-#define TILE_OF(t)                                                                        \
-  const int2 grid = ((int2)(dims.s5, dims.s6) + (int2)(part.s0, part.s1) - 1) / (int2)(part.s0, part.s1); \
-  const int image = (t) / (grid.x * grid.y), at = (t) % (grid.x * grid.y);                \
-  const int2 to = (int2)(at / grid.y, at % grid.y) * (int2)(part.s0, part.s1);
-
 #ifdef WANT_conv2d_fft_places
 /* Output order: (frequency, tile, block of inner channels, real or imaginary part, channel). A work-item transforms a
  * block of a tile. */
@@ -227,14 +201,12 @@ BODY(conv2d_fft_places_item)(const int item, ARGS) {
   USE(const float, x);
   USE(float, y);
   float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
-  const int block = item % blocks, apart = tiles * blocks * 32 + 16;
-  const int2 size = (int2)(dims.s3, dims.s4);
   TILE_OF(part.s4 + item / blocks)
-  x += ((long)image * blocks + block) * size.x * size.y * 16;
+  x += ((long)image * blocks + item % blocks) * size.x * size.y * 16;
   y += item * 32;
   for (int v = 0; v < 16; v += WIDTH) {
-    FN(tile_in)(x + v, to + (int2)(part.s2, part.s3), size, places, spectrum);
-    EACH_PART VSTORE(VLOAD(0, PART_AT), 0, y + (long)(f * SIDE + i) * apart + k * 16 + v);
+    FN(tile_in)(x + v, from, size, places, spectrum);
+    EACH_PART VSTORE(VLOAD(0, PART_AT), 0, y + (long)(f * SIDE + i) * (tiles * blocks * 32 + 16) + k * 16 + v);
   }
 }
 
@@ -270,7 +242,7 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
     }
 }
 
-/* Operands and result in the orders above. A work-item computes some frequencies. */
+/* Operands and result in the orders above. A work-item computes FREQUENCIES of them. */
 #define ARGS ARG(const float, x), ARG(const float, w), ARG(float, y), const index8_t dims, const index8_t part
 BODY(conv2d_fft_products_item)(const int item, ARGS) {
   const int panels = (dims.s1 + 15) / 16, inner = dims.s2, tiles = part.s5;
@@ -279,80 +251,55 @@ BODY(conv2d_fft_products_item)(const int item, ARGS) {
   USE(const float, w);
   USE(float, y);
   for (int p = 0; p < panels; p++)
-    for (int f = item * part.s6; f < min((item + 1) * (int)part.s6, HALF * SIDE); f++)
+    for (int f = item * FREQUENCIES; f < min((item + 1) * FREQUENCIES, HALF * SIDE); f++)
       for (int t = 0; t < tiles; t += PLACES)
         for (int v = 0; v < 16; v += WIDTH)
           FN(multiply)
-  (w + ((long)p * HALF * SIDE + f) * inner * 32 + v, x + (long)f * apart + t * pitch, pitch, tiles - 1 - t, inner, (float)part.s7,
+  (w + ((long)p * HALF * SIDE + f) * inner * 32 + v, x + (long)f * apart + t * pitch, pitch, tiles - 1 - t, inner, (float)part.s6,
    y + (long)f * (tiles * y_pitch + 16) + t * y_pitch + p * 32 + v, y_pitch);
 }
 
 GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_products, PASS(x), PASS(w), PASS(y), dims, part)
 #endif
 
-#if defined WANT_conv2d_fft_results || defined WANT_conv2d_fft_depthwise
-#include "conv2d_result.cl"
-/* Stores the results of a tile for a block of channels. */
-#define FINISH                                                                                               \
-  FN(finish)                                                                                                 \
-  (results, 1, many.y * 16, 16, min(16, (int)dims.s1 - block * 16), many, (int2)(dims.s6, 1), true,          \
-   y + image * y_s.s5, y_s, image, block * 16, to.x * dims.s6 + to.y EPILOGUE_PASS);
-#endif
-
 #ifdef WANT_conv2d_fft_results
-#define ARGS \
-  ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part, const index8_t first, \
+/* Transforms products back; or, depthwise, transforms, multiplies and transforms back in one launch. A work-item computes
+ * a block of a tile. */
+#include "conv2d_result.cl"
+#define ARGS                                                                                                    \
+  ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part, \
       const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_fft_results_item)(const int item, ARGS) {
   const int blocks = (dims.s1 + 15) / 16, tiles = part.s5;
-  if (blocks == 0 || item / blocks >= tiles) return;
-  USE(const float, x);
-  USE(STORAGE(OUT), y);
-  float results[SIDE * SIDE * 16] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
-  const int block = item % blocks, apart = tiles * blocks * 32 + 16;
-  TILE_OF(part.s4 + item / blocks)
-  const int2 many = min((int2)(dims.s5, dims.s6) - to, (int2)(part.s0, part.s1));
-  for (int v = 0; v < 16; v += WIDTH) {
-    EACH_PART VSTORE(VLOAD(0, x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v), 0, PART_AT);
-    FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
-  }
-  FINISH
-}
-
-GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_results, PASS(x), PASS(y), dims, part, first, y_s EPILOGUE_PASS)
-#endif
-
-#ifdef WANT_conv2d_fft_depthwise
-/* Depthwise: transform, product and inverse transform in one launch. A work-item computes a block of a tile. */
-#define ARGS                                                                                                     \
-  ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part,      \
-      const index8_t first, const index8_t y_s EPILOGUE_ARGS
-BODY(conv2d_fft_depthwise_item)(const int item, ARGS) {
-  const int tiles = part.s5, block = tiles ? item / tiles : 0, blocks = (dims.s1 + 15) / 16;
-  if (block >= blocks) return;
+  if (blocks == 0 || tiles == 0 || item >= tiles * blocks) return;
+  const int block = DEPTHWISE ? item / tiles : item % blocks;
   USE(const float, x);
   USE(const float, w);
   USE(STORAGE(OUT), y);
-  float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED, results[SIDE * SIDE * 16] ALIGNED;
-  const int2 size = (int2)(dims.s3, dims.s4);
-  TILE_OF(item % tiles)
-  const int2 many = min((int2)(dims.s5, dims.s6) - to, (int2)(part.s0, part.s1));
-  x += ((long)image * blocks + block) * size.x * size.y * 16;
+  float results[SIDE * SIDE * 16] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
+  TILE_OF(DEPTHWISE ? item % tiles : part.s4 + item / blocks)
+  const int2 many = min(result - to, some), first = part.s6 < 0 ? (int2)(0) : SIDE - some;
   for (int v = 0; v < 16; v += WIDTH) {
+#if DEPTHWISE
+    float places[SIDE * SIDE * WIDTH] ALIGNED;
     const __global float *by = w + (long)block * HALF * SIDE * 32 + v;
-    FN(tile_in)(x + v, to + (int2)(part.s2, part.s3), size, places, spectrum);
+    FN(tile_in)(x + v + ((long)image * blocks + block) * size.x * size.y * 16, from, size, places, spectrum);
     for (int f = 0; f < HALF; f++)
       for (int i = 0; i < SIDE; i++, by += 32) {
         float *own = spectrum + f * COLUMN + i * VALUE;
         const VECTOR re = VLOAD(0, own), im = VLOAD(0, own + WIDTH);
-        const VECTOR w_re = VLOAD(0, by), w_im = VLOAD(0, by + 16) * (float)part.s7;
+        const VECTOR w_re = VLOAD(0, by), w_im = VLOAD(0, by + 16) * (float)part.s6;
         VSTORE(fma(re, w_re, -im * w_im), 0, own);
         VSTORE(fma(re, w_im, im * w_re), 0, own + WIDTH);
       }
-    FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
+#else
+    EACH_PART VSTORE(VLOAD(0, x + (long)(f * SIDE + i) * (tiles * blocks * 32 + 16) + item * 32 + k * 16 + v), 0, PART_AT);
+#endif
+    FN(back)(spectrum, first, many, results + v);
   }
-  FINISH
+  FN(finish)(results, 1, many.y * 16, 16, min(16, (int)dims.s1 - block * 16), many, (int2)(result.y, 1), true,
+             y + image * y_s.s5, y_s, image, block * 16, to.x * result.y + to.y EPILOGUE_PASS);
 }
 
-GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_depthwise, PASS(x), PASS(w), PASS(y), dims, part, first, y_s EPILOGUE_PASS)
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_results, PASS(x), PASS(w), PASS(y), dims, part, y_s EPILOGUE_PASS)
 #endif

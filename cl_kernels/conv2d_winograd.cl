@@ -10,50 +10,42 @@
 #ifdef WANT_conv2d_winograd_weights
 /* Transforms weights to panels of BLOCK output channels: (panel, tap, inner channel, channel). A work-item transforms
  * SOME inner channels of a panel into private memory, and then writes each tap contiguously. Taps are a power of two
- * apart, so writing single lines of all of them would map to one set of each cache. by_row, by_inner: the weights'
- * strides; `turned`: windows are flipped; `past`: non-temporal stores. */
+ * apart, so writing single lines of all of them would map to one set of each cache. sizes: rows, inner channels, the
+ * weights' strides for both, height and width (3), whether windows are flipped, and whether stores are non-temporal. */
 #define APARTS (SOME * BLOCK + 16)
-#define ARGS                                                                                                   \
-  ARG(const float, x), ARG(float, y), const int rows, const int inner, const int by_row, const int by_inner, \
-      const int turned, const int past
+#define ARGS ARG(const float, x), ARG(float, y), const index8_t sizes
 
-/* Loads the nine weights of an inner channel for sixteen output channels, one per lane. */
-static inline void FN(windows)(const __global float *x, int lanes, int by_row, int turned, float16 *w) {
-  float16 k[9];
-  if (lanes >= 16) {
-    float last[16] ALIGNED;
-    COLUMNS8(f32, k, x, 0, by_row);
-    UNROLLED(l, 16) last[l] = x[l * by_row + 8];
-    k[8] = *(const float16 *)last;
-  } else {
-    float some[9][16] ALIGNED;
-    for (int i = 0; i < 9; i++)
-      for (int l = 0; l < 16; l++) some[i][l] = l < lanes ? x[l * by_row + i] : 0.0f;
-    UNROLLED(i, 9) k[i] = *(const float16 *)some[i];
-  }
-  UNROLLED(i, 9) w[i] = turned ? k[8 - i] : k[i];
+/* Loads the nine weights of an inner channel for sixteen output channels, one per lane, which are `at` x. */
+static inline void FN(windows)(const __global float *x, const int *at, int turned, float16 *w) {
+  float k[9][16] ALIGNED;
+  for (int h = 0; h < 16; h += 8) TURN_EIGHT(vload8(0, x + at[h + l]), vstore8(eight[l], 0, k[l] + h))
+  UNROLLED(l, 16) k[8][l] = x[at[l] + 8];
+  UNROLLED(i, 9) w[i] = *(const float16 *)k[turned ? 8 - i : i];
 }
 
 BODY(conv2d_winograd_weights_item)(const long item, ARGS) {
-  const int pieces = (inner + SOME - 1) / SOME, panel = (int)(item / max(pieces, 1)), row = panel * BLOCK;
+  const int rows = sizes.s0, inner = sizes.s1, pieces = (inner + SOME - 1) / SOME;
+  const int panel = (int)(item / max(pieces, 1)), row = panel * BLOCK;
   if (pieces == 0 || row >= rows) return;
   USE(const float, x);
   USE(float, y);
   const int first = (int)(item % pieces) * SOME, some = min(SOME, inner - first);
   float lines[TAPS * APARTS] ALIGNED;
+  int at[BLOCK];
+  for (int l = 0; l < BLOCK; l++) at[l] = min(row + l, rows - 1) * (int)sizes.s2;
   for (int c = 0; c < some; c++)
     for (int l = 0; l < BLOCK; l += 16) {
       float16 w[9];
-      FN(windows)(x + (long)(row + l) * by_row + (long)(first + c) * by_inner, rows - row - l, by_row, turned, w);
+      FN(windows)(x + (first + c) * sizes.s3, at + l, sizes.s6, w);
       TRANSFORM(UNROLLED, float16, FROM_WEIGHTS, 3, TILE, w[i * 3 + j],
                 *(float16 *)(lines + (i * TILE + j) * APARTS + c * BLOCK + l) = t[j])
     }
   y += ((long)panel * TAPS * inner + first) * BLOCK;
   for (int t = 0; t < TAPS; t++, y += (long)inner * BLOCK)
-    for (int i = 0; i < some * BLOCK; i += 16) clade_past_f32(y + i, *(const float16 *)(lines + t * APARTS + i), past);
+    for (int i = 0; i < some * BLOCK; i += 16) clade_past_f32(y + i, *(const float16 *)(lines + t * APARTS + i), sizes.s7);
 }
 
-ITEM_KERNEL(conv2d_winograd_weights, PASS(x), PASS(y), rows, inner, by_row, by_inner, turned, past)
+ITEM_KERNEL(conv2d_winograd_weights, PASS(x), PASS(y), sizes)
 #endif
 
 #if defined(WANT_conv2d_winograd) || defined(WANT_conv2d_winograd_taken)

@@ -170,8 +170,7 @@ extern const clade_impl clade__weights_flat, clade__weights_winograd, clade__wei
     clade__weights_gemm, clade__weights_lines, clade__weights_depthwise, clade__weights_depthwise_group;
 /* Transformation of the weights, for pack. */
 double clade__winograd_weights_cost(const clade_query *q);
-clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
 double clade__fft_weights_cost(const clade_query *q);
-clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
+clade_status clade__transformed_weights_emit(clade_emit *e, const clade_query *q);
 
 #endif

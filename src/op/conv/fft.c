@@ -111,57 +111,50 @@ static size_t workspace(const clade_query *q) {
   return p.g.depthwise ? 0 : of_block(&p, 0) + of_block(&p, 1);
 }
 
-/* Arguments for `tiles` tiles from `first` on. conv2d is a correlation: it uses the weights' conjugates, and results
- * begin where tiles do. */
-static void sizes(clade_kernel_step *s, const plan *p, int64_t first, int64_t tiles, int64_t piece) {
+/* Arguments for `tiles` tiles from `first` on. conv2d is a correlation: it uses the weights' conjugates. */
+static void sizes(clade_kernel_step *s, const plan *p, int64_t first, int64_t tiles) {
   const clade__conv *g = &p->g;
   int64_t from[2];
   for (int i = 0; i < 2; i++) from[i] = clade__map_first(g->map[i], g->kernel[i]);
   CLADE__EMIT8(s, g->n, g->rows * g->groups, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]);
-  CLADE__EMIT8(s, p->many[0], p->many[1], from[0], from[1], first, tiles, piece, g->forward ? -1 : 1);
-}
-
-static clade_status finish(clade_kernel_step *s, const clade_query *q, const plan *p, int64_t items) {
-  const bool forward = p->g.forward;
-  CLADE__EMIT8(s, forward ? 0 : p->g.kernel[0] - 1, forward ? 0 : p->g.kernel[1] - 1);
-  return clade__gather_end(s, q, items);
-}
-
-static clade_status emit_tiles(clade_emit *e, const clade_query *q, const plan *p, int64_t first, int64_t tiles) {
-  enum { PIECE = 4 };
-  const clade__number side = {"SIDE", q->config[SIDE]}, width = {"WIDTH", width_of(q)};
-  const size_t products = of_block(p, 0);
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_fft_places");
-  clade__emit_defines(s, CLADE__DEFINES(side, width));
-  clade_emit_in(s, 0);
-  clade_emit_workspace(s, 0, sizeof(float));
-  sizes(s, p, first, tiles, PIECE);
-  clade__emit_items(s, tiles * p->blocks[0]);
-  s = clade_emit_kernel(e, "conv2d_fft_products");
-  clade__emit_defines(s, CLADE__DEFINES(side, width, {"PLACES", q->config[PLACES]}));
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_in(s, 1);
-  clade_emit_workspace(s, products, sizeof(float));
-  sizes(s, p, first, tiles, PIECE);
-  clade__emit_items(s, parts(p->frequencies, PIECE));
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_fft_results", CLADE__SIXTEEN, CLADE__DEFINES(side), &s));
-  clade_emit_workspace(s, products, sizeof(float));
-  clade_emit_out(s, 0);
-  sizes(s, p, first, tiles, PIECE);
-  return finish(s, q, p, tiles * p->blocks[1]);
+  CLADE__EMIT8(s, p->many[0], p->many[1], from[0], from[1], first, tiles, g->forward ? -1 : 1);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
+  enum { FREQUENCIES = 4 }; /* of a work-item that multiplies */
   const plan p = plan_of(q, q->config[SIDE]);
-  const clade__number *side = CLADE__DEFINES({"SIDE", q->config[SIDE]});
-  clade_kernel_step *s;
-  for (int64_t first = 0; !p.g.depthwise && first < p.tiles; first += p.chunk)
-    CLADE_TRY(emit_tiles(e, q, &p, first, CLADE_MIN(p.chunk, p.tiles - first)));
-  if (!p.g.depthwise) return CLADE_OK;
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_fft_depthwise", CLADE__SIXTEEN, side, &s));
-  clade__conv_operands(s);
-  sizes(s, &p, 0, p.tiles, 0);
-  return finish(s, q, &p, p.tiles * p.blocks[1]);
+  const clade__number side = {"SIDE", q->config[SIDE]}, width = {"WIDTH", width_of(q)};
+  const size_t products = of_block(&p, 0);
+  for (int64_t first = 0; first < p.tiles; first += p.chunk) {
+    const int64_t tiles = CLADE_MIN(p.chunk, p.tiles - first);
+    clade_kernel_step *s;
+    if (!p.g.depthwise) {
+      s = clade_emit_kernel(e, "conv2d_fft_places");
+      clade__emit_defines(s, CLADE__DEFINES(side, width));
+      clade_emit_in(s, 0);
+      clade_emit_workspace(s, 0, sizeof(float));
+      sizes(s, &p, first, tiles);
+      clade__emit_items(s, tiles * p.blocks[0]);
+      s = clade_emit_kernel(e, "conv2d_fft_products");
+      clade__emit_defines(s, CLADE__DEFINES(side, width, {"PLACES", q->config[PLACES]}, {"FREQUENCIES", FREQUENCIES}));
+      clade_emit_workspace(s, 0, sizeof(float));
+      clade_emit_in(s, 1);
+      clade_emit_workspace(s, products, sizeof(float));
+      sizes(s, &p, first, tiles);
+      clade__emit_items(s, parts(p.frequencies, FREQUENCIES));
+    }
+    CLADE_TRY(clade__gather_begin(e, q, "conv2d_fft_results", CLADE__SIXTEEN,
+                                  CLADE__DEFINES(side, {"DEPTHWISE", p.g.depthwise}), &s));
+    if (p.g.depthwise)
+      clade_emit_in(s, 0);
+    else
+      clade_emit_workspace(s, products, sizeof(float));
+    clade_emit_in(s, 1);
+    clade_emit_out(s, 0);
+    sizes(s, &p, first, tiles);
+    CLADE_TRY(clade__gather_end(s, q, tiles * p.blocks[1]));
+  }
+  return CLADE_OK;
 }
 
 const clade_impl clade__gather_fft =
@@ -173,19 +166,4 @@ double clade__fft_weights_cost(const clade_query *q) {
   const clade_type *w = &q->node->out[0];
   double side = w->layout.tile, windows = (double)clade__product(&w->shape, 0, 2);
   return clade__cost(q->device, windows * 10 * side * side * log2(side), windows * side * side * 4, 0.25);
-}
-
-clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q) {
-  const clade_type *w = &q->node->out[0];
-  bool turned = w->layout.axis == 1;
-  int64_t high = w->shape.dim[2], wide = w->shape.dim[3], rows = w->shape.dim[turned], inner = w->shape.dim[!turned];
-  int64_t each = w->shape.dim[1] * high * wide;
-  const int64_t numbers[] = {rows, inner, high, wide, turned ? high * wide : each, turned ? each : high * wide};
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_fft_weights");
-  clade__emit_defines(s, CLADE__DEFINES({"SIDE", w->layout.tile}, {"WIDTH", width_of(q)}));
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  for (size_t i = 0; i < CLADE_COUNT(numbers); i++) clade_emit_i32(s, (int32_t)numbers[i]);
-  clade__emit_flat(s, q->device, parts(rows, LANES) * inner);
-  return CLADE_OK;
 }

@@ -149,19 +149,20 @@ double clade__winograd_weights_cost(const clade_query *q) {
   return clade__cost(q->device, weights * 200, clade__node_bytes(q->node) * 3, 0.5);
 }
 
-clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q) {
-  enum { SOME = 4 }; /* inner channels per work-item */
+/* Also for Fourier transforms, whose tiles are larger. */
+clade_status clade__transformed_weights_emit(clade_emit *e, const clade_query *q) {
   const clade_type *w = &q->node->out[0];
-  const bool turned = w->layout.axis == 1;
-  const int64_t rows = w->shape.dim[turned], inner = w->shape.dim[!turned], each = w->shape.dim[1] * 9;
+  const bool turned = w->layout.axis == 1, fft = w->layout.tile >= CLADE_SPECTRUM;
   const bool far = clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device);
-  const int64_t numbers[] = {rows, inner, turned ? 9 : each, turned ? each : 9, turned, far};
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_weights");
-  clade__emit_defines(s, CLADE__DEFINES({"OUT_SIDE", w->layout.tile - 2}, {"BLOCK", w->layout.block}, {"SOME", SOME}));
+  const int64_t *dim = w->shape.dim, rows = dim[turned], inner = dim[!turned], taps = dim[2] * dim[3];
+  const int64_t by_row = (turned ? 1 : dim[1]) * taps, by_inner = (turned ? dim[1] : 1) * taps, some = fft ? 1 : 4;
+  clade_kernel_step *s = clade_emit_kernel(e, fft ? "conv2d_fft_weights" : "conv2d_winograd_weights");
+  clade__emit_defines(s, CLADE__DEFINES({"SIDE", w->layout.tile}, {"WIDTH", width_of(q)},
+                                        {"OUT_SIDE", w->layout.tile - 2}, {"BLOCK", w->layout.block}, {"SOME", some}));
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
-  for (size_t i = 0; i < CLADE_COUNT(numbers); i++) clade_emit_i32(s, (int32_t)numbers[i]);
-  clade__emit_flat(s, q->device, parts(rows, w->layout.block) * parts(inner, SOME));
+  CLADE__EMIT8(s, rows, inner, by_row, by_inner, dim[2], dim[3], turned, far);
+  clade__emit_flat(s, q->device, parts(rows, w->layout.block) * parts(inner, some));
   return CLADE_OK;
 }
 
