@@ -130,14 +130,7 @@ APART static void FN(add_taps)(const float *y, int apart, const float *a, const 
   VECTOR sum[ROWS][VECTORS];
   EACH_SUM(ROWS) sum[r][v] = VLOAD(r * VECTORS + v, sums);
 #pragma clang loop unroll(disable)
-  for (long i = 0; i < n; i += WIDTH) {
-    const VECTOR first = VLOAD(0, a + i), second = VLOAD(0, b + i);
-    UNROLLED(r, ROWS) {
-      const VECTOR one = VLOAD(0, y + r * (long)apart + i);
-      sum[r][0] = fma(first, one, sum[r][0]);
-      sum[r][1] = fma(second, one, sum[r][1]);
-    }
-  }
+  for (long i = 0; i < n; i += WIDTH) MULTIPLY_TILE(ROWS, VLOAD(0, y + r * (long)apart + i), VLOAD(0, (v ? b : a) + i))
   EACH_SUM(ROWS) VSTORE(sum[r][v], r * VECTORS + v, sums);
 }
 

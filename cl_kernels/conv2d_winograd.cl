@@ -50,10 +50,7 @@ ITEM_KERNEL(conv2d_winograd_weights, PASS(x), PASS(y), sizes)
 
 #if defined(WANT_conv2d_winograd) || defined(WANT_conv2d_winograd_taken)
 /* ---- tiles of the source ---- TAKEN x TAKEN places are transformed to TILE x TILE values. */
-#ifdef WANT_conv2d_winograd
-#define TAKEN   TILE
-#define TAKE_IN FROM_PLACES
-#elif TAKEN == 6
+#if TAKEN == TILE
 #define TAKE_IN FROM_PLACES
 #else
 #define TAKE_IN FROM_DERIVATIVES
@@ -93,8 +90,7 @@ APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size,
  * `direct`.
  *
  * dims: images, channels, inner channels, height and width of the source and of the result. part: tiles of a strip;
- * channels of a work-item; panels at a time; source position of the first tap of the first result; strips of a
- * work-item. */
+ * channels of a work-item; source position of the first tap of the first result; strips of a work-item. */
 #define PANEL (VECTORS * WIDTH)
 #include "conv2d_result.cl"
 
@@ -105,23 +101,17 @@ APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size,
 APART static void COMMON(multiply)(const __global float *w, const KEPT float *x, int pitch, int last, long n,
                                const __global float *later, float *tile) {
   VECTOR sum[PLACES][VECTORS];
-  const KEPT float *from[PLACES];
-#if !SOURCE
-  const KEPT float *soon = x + PLACES * pitch;
-#endif
+  const KEPT float *from[PLACES], *soon = x + PLACES * pitch;
   UNROLLED(p, PLACES) from[p] = x + min(p, last) * pitch;
   EACH_SUM(PLACES) sum[r][v] = 0;
 #pragma unroll 2
   for (long k = 0; k < n; k++, w += PANEL) {
-#if SOURCE
-#pragma unroll
-    for (int v = 0; v < PANEL; v += 16) LATER(w + 2048 + v);
-#else
-    if (k % 2) {
+    if (!later) {
+      UNROLLED(v, PANEL / 16) LATER(w + 2048 + v * 16);
+    } else if (k % 2) {
       SOON(soon + k * 8);
       LATER(later + k * 8);
     }
-#endif
     MULTIPLY_TILE(PLACES, from[r][k], VLOAD(v, w))
   }
   EACH_SUM(PLACES) VSTORE(sum[r][v], r * VECTORS + v, tile);
@@ -143,7 +133,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
   const int2 size = (int2)(dims.s3, dims.s4), result = (int2)(dims.s5, dims.s6);
   const int2 grid = (result + OUT_SIDE - 1) / OUT_SIDE;
   const int inner = dims.s2, blocks = (inner + 15) / 16, pitch = blocks * 16, each = grid.x * grid.y;
-  const int strips = (dims.s0 * each + part.s0 - 1) / part.s0, shares = (strips + part.s5 - 1) / part.s5;
+  const int strips = (dims.s0 * each + part.s0 - 1) / part.s0, shares = (strips + part.s4 - 1) / part.s4;
   const int row0 = item / shares * part.s1, rows = min((int)part.s1, (int)dims.s1 - row0);
   if (rows <= 0) return;
   USE(const float, x);
@@ -157,24 +147,25 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
 #endif
   float block[BLOCK] ALIGNED, turned[OUT_SIDE * OUT_SIDE * PANEL] ALIGNED;
   w += (long)(row0 / PANEL) * TAPS * inner * PANEL;
-  for (int strip = item % shares * part.s5; strip < min(strips, (int)(item % shares + 1) * (int)part.s5); strip++) {
+  for (int strip = item % shares * part.s4; strip < min(strips, (int)(item % shares + 1) * (int)part.s4); strip++) {
     const int tile0 = strip * part.s0, tiles = min(part.s0, (index_t)(dims.s0 * each - tile0));
     /* odd numbers of cache lines, so that the taps of a tile are not in the same set of L1 */
     const int apart = tiles * pitch + 16, groups = (tiles + PLACES - 1) / PLACES, held = groups * PLACES * PANEL;
+    const int at_once = max((BLOCK / TAPS - 16) / held, 1); /* panels */
     for (int i = 0; i < tiles; i++) {
       const int t = tile0 + i, image = t / each, at = t % each;
-      const int2 from = (int2)(at / grid.y, at % grid.y) * OUT_SIDE + (int2)(part.s3, part.s4);
+      const int2 from = (int2)(at / grid.y, at % grid.y) * OUT_SIDE + (int2)(part.s2, part.s3);
       COMMON(tile_in)(x + image * blocks * size.x * size.y * 16, from, size, blocks, source + i * pitch, apart);
     }
-    for (int first = 0; first < rows; first += part.s2 * PANEL) {
-      const int panels = min((int)part.s2, (rows - first + PANEL - 1) / PANEL), taken = panels * held + 16;
+    for (int first = 0; first < rows; first += at_once * PANEL) {
+      const int panels = min(at_once, (rows - first + PANEL - 1) / PANEL), taken = panels * held + 16;
       for (int t = 0; t < TAPS; t++)
         for (int p = 0; p < panels; p++)
           for (int g = 0; g < groups; g++) {
             const __global float *weights = w + ((first / PANEL + p) * TAPS + t) * inner * PANEL;
             COMMON(multiply)
             (weights, source + t * apart + g * PLACES * pitch, pitch, tiles - 1 - g * PLACES, inner,
-             weights + inner * (PANEL + g * 8), block + t * taken + p * held + g * PLACES * PANEL);
+             groups > 3 ? weights + inner * (PANEL + g * 8) : 0, block + t * taken + p * held + g * PLACES * PANEL);
           }
       for (int i = 0; i < tiles; i++) {
         const int t = tile0 + i, image = t / each, at = t % each;

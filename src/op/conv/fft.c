@@ -5,13 +5,13 @@
 
 enum { LANES = CLADE__LANES };
 enum { TILES_BYTES = 12 << 20 }; /* workspace for transformed tiles and their products at a time */
-/* Parameters: side of a tile; tiles per register tile. */
-enum { SIDE, PLACES, PARAMS };
-static const int32_t sides[] = {16, 32, 64};
+enum { SIDE, PARAMS };           /* side of a tile: a power of two */
+enum { LEAST = 16, MOST = 64 };
 
 typedef struct plan {
   clade__conv g;
   int64_t many[2], tiles, chunk;  /* results of a tile; tiles of all images, at a time */
+  int64_t places;                 /* tiles per register tile */
   int64_t frequencies, blocks[2]; /* of source and of result */
 } plan;
 
@@ -30,6 +30,7 @@ static plan plan_of(const clade_query *q, int64_t side) {
   int64_t bytes = p.frequencies * (p.blocks[0] + p.blocks[1]) * 2 * LANES * (int64_t)sizeof(float);
   int64_t most = p.g.depthwise ? CLADE_MAX(p.tiles, 1) : CLADE_MAX(TILES_BYTES / CLADE_MAX(bytes, 1), 1);
   p.chunk = parts(p.tiles, parts(p.tiles, most));
+  p.places = clade__up(CLADE_MAX(parts(p.chunk, parts(p.chunk, width_of(q) == 16 ? 12 : 6)), 1), 2);
   return p;
 }
 
@@ -44,7 +45,7 @@ static const char *accept(const clade_query *q) {
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_SMALL));
   if (w->dilation[0] != 1 || w->dilation[1] != 1) return "made for windows without dilation";
   if (g.groups != 1 && !g.depthwise) return "made for one group, or one channel in each";
-  if (!fits(&g, sides[CLADE_COUNT(sides) - 1])) return "made for windows of up to 48 x 48";
+  if (!fits(&g, MOST)) return "made for windows of up to 48 x 48";
   return clade__up(g.rows * g.groups, LANES) * g.inner > INT32_MAX / (64 * 66)
              ? "made for fewer than 2^31 numbers of weights in tiles of 64 x 64"
              : NULL;
@@ -71,7 +72,7 @@ static double cycles(const clade_query *q, const void *of, const int32_t *config
   double tiles = (double)p.tiles, weights = values * 2 * width_of(q) * 4 * (double)p.blocks[1];
   if (p.g.depthwise) return tiles * (double)p.blocks[1] * (from + to);
   double chunks = (double)parts(p.tiles, p.chunk);
-  double groups = chunks * ceil(tiles / chunks / config[PLACES]) * config[PLACES];
+  double groups = chunks * ceil(tiles / chunks / (double)p.places) * (double)p.places;
   double multiply = groups * values * (double)p.blocks[1] * (double)g->inner * 2.1;
   return tiles * ((double)p.blocks[0] * from + (double)p.blocks[1] * to) + multiply +
          chunks * weights * (double)g->inner / 6;
@@ -81,15 +82,10 @@ static double cost(const clade_query *q) { return clade__conv_cost(q, cycles(q, 
 
 static bool configs(const clade_query *q, int i, int32_t *config) {
   const clade__conv g = clade__conv_of(q->node);
-  const int last = CLADE_COUNT(sides) - 1;
-  int least = 0;
-  while (least < last && !fits(&g, sides[least])) least++;
-  if (least + i > last) return false;
-  config[SIDE] = sides[least + i];
-  plan p = plan_of(q, config[SIDE]);
-  int64_t most = width_of(q) == 16 ? 12 : 6, groups = CLADE_MAX(parts(p.chunk, most), 1);
-  config[PLACES] = (int32_t)clade__up(CLADE_MAX(parts(p.chunk, groups), 1), 2);
-  return true;
+  int side = LEAST;
+  while (side < MOST && !fits(&g, side)) side *= 2;
+  config[SIDE] = side << CLADE_MIN(i, 3);
+  return config[SIDE] <= MOST;
 }
 
 static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
@@ -98,7 +94,7 @@ static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
 static const clade__choices choices = {PARAMS, 0, nth, cycles};
 static void defaults(const clade_query *q, int32_t *config) { clade__conv_choose(&choices, q, NULL, config); }
 
-static const char *const params[] = {"side", "places", NULL};
+static const char *const params[] = {"side", NULL};
 static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
 /* ---- steps ---- */
@@ -136,7 +132,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
       sizes(s, &p, first, tiles);
       clade__emit_items(s, tiles * p.blocks[0]);
       s = clade_emit_kernel(e, "conv2d_fft_products");
-      clade__emit_defines(s, CLADE__DEFINES(side, width, {"PLACES", q->config[PLACES]}, {"FREQUENCIES", FREQUENCIES}));
+      clade__emit_defines(s, CLADE__DEFINES(side, width, {"PLACES", p.places}, {"FREQUENCIES", FREQUENCIES}));
       clade_emit_workspace(s, 0, sizeof(float));
       clade_emit_in(s, 1);
       clade_emit_workspace(s, products, sizeof(float));

@@ -5,12 +5,13 @@
 
 /* Sizes of the kernel's private buffers in floats. They are on a thread's stack, which may be limited to 2 MiB. */
 enum { SOURCE = 332800, BLOCK = 74496 };
-/* Parameters: side of a tile's results; tiles of a strip; channels of a work-item; panels at a time; tiles and vectors
- * of the register tile. */
-enum { SIDE, TILES, CHANNELS, AT_ONCE, PLACES, VECTORS, PARAMS };
+/* Parameters: side of a tile's results; tiles of a strip; channels of a work-item. */
+enum { SIDE, TILES, CHANNELS, PARAMS };
 
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
-/* Tiles per register tile. With 16 lanes, eight are fast enough, and divide the 16 tiles of a 14 x 14 plane. */
+/* The register tile: channels; tiles. With 16 lanes, eight are fast enough, and divide the 16 tiles of a 14 x 14 plane.
+ */
+static int panel_of(const clade_query *q) { return CLADE_MAX(2 * width_of(q), 16); }
 static int places_of(const clade_query *q) { return width_of(q) == 16 ? 8 : width_of(q) == 8 ? 6 : 3; }
 static int64_t parts(int64_t n, int64_t of) { return clade__ceil_div(n, of); }
 
@@ -24,18 +25,21 @@ static const char *accept(const clade_query *q) {
 /* conv2d_data flips the windows and blocks axis 1. */
 static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   clade__gather_images(q, CLADE__BLOCKED, in, out);
-  in[1] = clade__gather_weights(q, q->config[VECTORS] * width_of(q), q->config[SIDE] + 2);
+  in[1] = clade__gather_weights(q, panel_of(q), q->config[SIDE] + 2);
 }
 
+static int taps_of(int side) { return (side + 2) * (side + 2); }
 static int64_t tiles_of(const clade__conv *g, int side) {
   return g->n * parts(g->result[0], side) * parts(g->result[1], side);
 }
 
 /* Size of a transformed strip in floats; and whether private memory holds it. */
 static double floats_of(const clade__conv *g, const int32_t *config) {
-  return (config[SIDE] + 2) * (config[SIDE] + 2) * ((double)clade__up(g->inner, 16) * config[TILES] + 16);
+  return taps_of(config[SIDE]) * ((double)clade__up(g->inner, 16) * config[TILES] + 16);
 }
 static bool private_of(const clade__conv *g, const int32_t *config) { return floats_of(g, config) <= SOURCE; }
+/* Products of a tap that the private buffer holds. */
+static int64_t held_of(int side) { return BLOCK / taps_of(side) - 16; }
 
 /* Cycles to load `bytes` bytes: `held` per cycle if a shared cache holds `all`. */
 static double fetch(const clade_query *q, double bytes, double all, double held) {
@@ -46,40 +50,33 @@ static double fetch(const clade_query *q, double bytes, double all, double held)
  * are prefetched slow the products by a quarter of their time. */
 static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
   const clade__conv *g = of;
-  const int width = width_of(q), taps = (config[SIDE] + 2) * (config[SIDE] + 2);
+  const int width = width_of(q), taps = taps_of(config[SIDE]), places = places_of(q), vectors = panel_of(q) / width;
   units = CLADE_MAX(units, 1);
-  double panel = config[VECTORS] * width, tiles = config[TILES], inner = (double)g->inner;
-  double groups = ceil(tiles / config[PLACES]), panels = ceil((double)CLADE_MIN(config[CHANNELS], g->rows) / panel);
-  double step = CLADE_MAX(config[PLACES] * config[VECTORS], config[PLACES] + config[VECTORS]) / 2.0 * 1.04;
+  double panel = panel_of(q), tiles = config[TILES], inner = (double)g->inner;
+  double groups = ceil(tiles / places), panels = ceil((double)CLADE_MIN(config[CHANNELS], g->rows) / panel);
+  double step = CLADE_MAX(places * vectors, places + vectors) / 2.0 * 1.04;
   double multiply = taps * panels * groups * (inner * step + 40);
   double of_row = taps * inner * 4, strip = floats_of(g, config) * 4;
   double come = fetch(q, panels * panel * of_row, (double)g->rows * of_row, 32);
-  if (!private_of(g, config)) come = (come + fetch(q, ceil(panels / config[AT_ONCE]) * strip, strip * units, 16)) / 4;
+  double at_once = CLADE_MAX(floor((double)held_of(config[SIDE]) / (groups * places * panel)), 1); /* panels */
+  if (!private_of(g, config)) come = (come + fetch(q, ceil(panels / at_once) * strip, strip * units, 16)) / 4;
   double in = tiles * ceil(inner / 16) * 16 / width * taps * 4;
   double out = tiles * panels * panel / width * (taps * 3 + config[SIDE] * config[SIDE] * 4);
   double items = (double)parts(tiles_of(g, config[SIDE]), config[TILES]) * (double)parts(g->rows, config[CHANNELS]);
   return ceil(items / units) * (multiply + come + in + out + 3000);
 }
 
-enum { STRIPS = 7, SPLITS = 5 };
 static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
+  enum { SPLITS = 5 };
+  static const int strips[] = {3, 2, 4, 6, 7, 8, 1}; /* register tiles */
   const clade__conv *g = of;
-  static const int strips[STRIPS] = {3, 2, 4, 6, 7, 8, 1}, splits[SPLITS] = {1, 2, 4, 8, 16}; /* of PLACES; of panels */
-  int width = width_of(q), vectors = width == 4 ? 4 : 2, places = places_of(q), side = i % 2 ? 2 : 4;
-  int split = i / 2 % SPLITS, strip = i / 2 / SPLITS, taps = (side + 2) * (side + 2);
-  int64_t panel = vectors * width, panels = CLADE_MAX(parts(g->rows, panel), 1), all = CLADE_MAX(tiles_of(g, side), 1);
-  int64_t held = BLOCK / taps - 16;
-  if (strip >= STRIPS) return false;
-  int64_t tiles = CLADE_MIN((int64_t)strips[strip] * places, held / panel / places * places);
-  tiles = parts(all, parts(all, tiles));
-  panels = parts(panels, splits[split]);
-  const int64_t at_once = CLADE_MAX(CLADE_MIN(held / (clade__up(tiles, places) * panel), panels), 1);
+  const int side = i % 2 ? 2 : 4, strip = i / 2 / SPLITS, places = places_of(q);
+  if (strip >= (int)CLADE_COUNT(strips)) return false;
+  const int64_t panel = panel_of(q), panels = parts(CLADE_MAX(parts(g->rows, panel), 1), 1 << i / 2 % SPLITS);
+  const int64_t all = CLADE_MAX(tiles_of(g, side), 1), most = held_of(side) / panel / places * places;
   config[SIDE] = side;
-  config[TILES] = (int32_t)tiles;
+  config[TILES] = (int32_t)parts(all, parts(all, CLADE_MIN(strips[strip] * places, most)));
   config[CHANNELS] = (int32_t)CLADE_MIN(panels * panel, INT32_MAX / 2);
-  config[AT_ONCE] = (int32_t)at_once;
-  config[PLACES] = places;
-  config[VECTORS] = vectors;
   return true;
 }
 
@@ -96,7 +93,7 @@ static bool configs(const clade_query *q, int i, int32_t *config) {
   return nth(q, &g, i, config);
 }
 
-static const char *const params[] = {"side", "tiles", "channels", "at_once", "places", "vectors", NULL};
+static const char *const params[] = {"side", "tiles", "channels", NULL};
 static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
 static double cost(const clade_query *q) {
@@ -128,14 +125,14 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const int64_t items = items_of(q, &g, &strips);
   clade_kernel_step *s;
   const clade__number *defines =
-      CLADE__DEFINES({"PLACES", config[PLACES]}, {"VECTORS", config[VECTORS]}, {"OUT_SIDE", config[SIDE]},
-                     {"SOURCE", private ? SOURCE : 0}, {"BLOCK", BLOCK});
+      CLADE__DEFINES({"PLACES", places_of(q)}, {"VECTORS", panel_of(q) / width_of(q)}, {"OUT_SIDE", config[SIDE]},
+                     {"TAKEN", config[SIDE] + 2}, {"SOURCE", private ? SOURCE : 0}, {"BLOCK", BLOCK});
   CLADE_TRY(clade__gather_begin(e, q, "conv2d_winograd", CLADE__SIXTEEN, defines, &s));
   clade__conv_operands(s);
   if (!private) clade_emit_workspace(s, 0, sizeof(float));
   CLADE__EMIT8(s, g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]);
   for (int i = 0; i < 2; i++) first[i] = clade__map_first(g.map[i], 3);
-  CLADE__EMIT8(s, config[TILES], config[CHANNELS], config[AT_ONCE], first[0], first[1], strips);
+  CLADE__EMIT8(s, config[TILES], config[CHANNELS], first[0], first[1], strips);
   return clade__gather_end(s, q, items);
 }
 
