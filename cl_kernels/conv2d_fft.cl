@@ -25,12 +25,13 @@ static inline float FN(cosine)(int k) {
   return k > 16 ? -FN(quarter)[32 - k] : FN(quarter)[k];
 }
 
-/* A pass of a transform of n values, 2 to 8, in place: sums and differences of values that are `apart` apart, after the
- * second one is turned by k * 4 / apart eighths. The first pass, with `apart` 1, takes value i from REVERSED(i, n). */
+/* Transforms n values, 2 to 8, in place; it takes value i from REVERSED(i, n). A pass replaces two values that are
+ * `apart` apart by their sum and difference, after the second one is turned by some eighths. */
 #define REVERSED(i, n) ((((i) & 1) * 4 + ((i) & 2) + (i) / 4) * (n) / 8)
-static inline void FN(pass)(VECTOR *re, VECTOR *im, const int n, const int apart) {
-  UNROLLED(j, n / 2) {
-    const int k = j % apart, a = j / apart * 2 * apart + k, b = a + apart, eighths = k * 4 / apart;
+static inline void FN(few)(VECTOR *re, VECTOR *im, const int n) {
+  UNROLLED(pass, 3) UNROLLED(j, n / 2) {
+    const int apart = 1 << pass, k = j % apart, a = j / apart * 2 * apart + k, b = a + apart, eighths = k * 4 / apart;
+    if (apart >= n) continue;
     const VECTOR plus = eighths % 2 ? 0.707106781f * (re[b] + im[b]) : re[b];
     const VECTOR less = eighths % 2 ? 0.707106781f * (im[b] - re[b]) : im[b];
     const VECTOR b_re = eighths < 2 ? plus : less, b_im = eighths < 2 ? less : -plus;
@@ -40,12 +41,6 @@ static inline void FN(pass)(VECTOR *re, VECTOR *im, const int n, const int apart
     im[a] += b_im;
   }
 }
-#define SHORT(re, im, n)              \
-  {                                   \
-    FN(pass)(re, im, n, 1);           \
-    if (n > 2) FN(pass)(re, im, n, 2); \
-    if (n > 4) FN(pass)(re, im, n, 4); \
-  }
 
 /* Transforms SIDE values, `step` floats apart, to values that are VALUE apart. Exchanging real and imaginary parts on
  * both sides gives the inverse. Input and output may be the same. */
@@ -57,7 +52,7 @@ APART static void FN(transform)(const float *re, const float *im, const int step
       r[REVERSED(q, FIRST)] = VLOAD(0, re + (j + 8 * q) * step);
       i[REVERSED(q, FIRST)] = VLOAD(0, im + (j + 8 * q) * step);
     }
-    SHORT(r, i, FIRST)
+    FN(few)(r, i, FIRST);
     UNROLLED(k, FIRST) {
       const VECTOR c = (VECTOR)(FN(cosine)(j * k * (64 / SIDE))), s = (VECTOR)(FN(cosine)(j * k * (64 / SIDE) - 16));
       VSTORE(k ? fma(r[k], c, i[k] * s) : r[k], 0, some + (k * 8 + j) * VALUE);
@@ -70,7 +65,7 @@ APART static void FN(transform)(const float *re, const float *im, const int step
       r[REVERSED(j, 8)] = VLOAD(0, some + (k * 8 + j) * VALUE);
       i[REVERSED(j, 8)] = VLOAD(0, some + (k * 8 + j) * VALUE + WIDTH);
     }
-    SHORT(r, i, 8)
+    FN(few)(r, i, 8);
     UNROLLED(j, 8) {
       VSTORE(r[j], 0, to_re + (k + FIRST * j) * VALUE);
       VSTORE(i[j], 0, to_im + (k + FIRST * j) * VALUE);
@@ -177,7 +172,6 @@ ITEM_KERNEL(conv2d_fft_weights, PASS(x), PASS(y), sizes)
   const int image = (t) / (grid.x * grid.y), at = (t) % (grid.x * grid.y);                              \
   const int2 to = (int2)(at / grid.y, at % grid.y) * some, from = to + (int2)(part.s2, part.s3);
 
-#if defined WANT_conv2d_fft_places || DEPTHWISE
 /* Loads a tile of a block of channels, with zeros outside of the source, and transforms it. */
 static void FN(tile_in)(const __global float *x, const int2 from, const int2 size, float *places, float *spectrum) {
   const int low = max(-from.x, 0), high = min(size.x - from.x, SIDE);
@@ -189,7 +183,6 @@ static void FN(tile_in)(const __global float *x, const int2 from, const int2 siz
     }
   FN(forward)(places, low, high, spectrum);
 }
-#endif
 
 #ifdef WANT_conv2d_fft_places
 /* Output order: (frequency, tile, block of inner channels, real or imaginary part, channel). A work-item transforms a
@@ -254,9 +247,8 @@ BODY(conv2d_fft_products_item)(const int item, ARGS) {
     for (int f = item * FREQUENCIES; f < min((item + 1) * FREQUENCIES, HALF * SIDE); f++)
       for (int t = 0; t < tiles; t += PLACES)
         for (int v = 0; v < 16; v += WIDTH)
-          FN(multiply)
-  (w + ((long)p * HALF * SIDE + f) * inner * 32 + v, x + (long)f * apart + t * pitch, pitch, tiles - 1 - t, inner, (float)part.s6,
-   y + (long)f * (tiles * y_pitch + 16) + t * y_pitch + p * 32 + v, y_pitch);
+          FN(multiply)(w + ((long)p * HALF * SIDE + f) * inner * 32 + v, x + (long)f * apart + t * pitch, pitch, tiles - 1 - t,
+                       inner, (float)part.s6, y + (long)f * (tiles * y_pitch + 16) + t * y_pitch + p * 32 + v, y_pitch);
 }
 
 GROUP(1, 1, 1) ITEM_KERNEL(conv2d_fft_products, PASS(x), PASS(w), PASS(y), dims, part)

@@ -2,6 +2,15 @@
  * result, or the places that are summed, so that lanes are used even if there are fewer channels than lanes. */
 #include "conv2d_line.cl"
 
+/* Copies `many` lines from line `first` of an image on, `pitch` apart. Lines outside of the image become zero. */
+static inline void FN(copy_lines)(const __global STORAGE(T) * x, int2 size, int first, int many, int pitch, float *to) {
+  for (int l = first; l < first + many; l++, to += pitch)
+    if (l >= 0 && l < size.x)
+      FN(copy)(x + l * size.y, 1, size.y, to);
+    else
+      for (int i = 0; i < size.y; i++) to[i] = 0;
+}
+
 #ifdef WANT_conv2d_lines
 /* Convolution and its gradient with respect to the input; dims and map as in conv2d.cl, with mul 1 and div at most 2. A
  * tile is ROWS channels by COLUMNS columns of one line, or of every second column; a step of the inner axis broadcasts
@@ -78,9 +87,8 @@ BODY(conv2d_lines_item)(const int item, ARGS) {
   for (int i = 0; i < (inner * plane + COLUMNS + 7) / 8; i++) vstore8((float8)(0), i, source);
   for (int image = image0; image < image0 + images; image++) {
     for (int c = 0; c < inner; c++)
-      for (int l = 0; l < held; l++)
-        FN(copy)(x + ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y + (from + l) * size.y, 1, size.y,
-                 source + c * plane + l * pitch + part.s3);
+      FN(copy_lines)(x + ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y, size, from, held, pitch,
+                     source + c * plane + part.s3);
     for (int line = line0; line < end; line++) {
       const FN(phase) d = down[line % div.x];
       const int at = d.shift + line / div.x, move = max(d.move, 1);
@@ -152,21 +160,13 @@ BODY(conv2d_weights_lines_item)(const int item, ARGS) {
   for (int u = own * part.s1; u < end; u++) {
     const int image = u / blocks, line0 = u % blocks * part.s0, many = min((int)part.s0, grid.x - line0);
     for (int r = 0; r < rows; r++) {
-      const int from = (((image * (int)dims.s1 + group) * rows + r) * grid.x + line0) * grid.y;
-      for (int l = 0; l < many; l++)
-        FN(copy)(y + from + l * grid.y, 1, grid.y, y_lines + r * apart + l * pitch);
+      FN(copy_lines)(y + ((image * (int)dims.s1 + group) * rows + r) * grid.x * grid.y, grid, line0, many, pitch,
+                     y_lines + r * apart);
       vstore16((float16)(0), 0, y_lines + r * apart + many * pitch);
     }
     for (int c = 0; c < inner; c++) {
-      const int plane = ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y;
-      for (int l = 0; l < many + reach; l++) {
-        const int line = line0 + map.s1 + l;
-        float *to = x_lines + l * pitch + part.s3;
-        if (line >= 0 && line < size.x)
-          FN(copy)(x + plane + line * size.y, 1, size.y, to);
-        else
-          for (int i = 0; i < size.y; i++) to[i] = 0;
-      }
+      FN(copy_lines)(x + ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y, size, line0 + map.s1, many + reach,
+                     pitch, x_lines + part.s3);
       for (int k = 0; k < pairs; k++) {
         const int first = 2 * k, second = min(first + 1, n_taps - 1), from = part.s3 + map.s5;
         const float *a = x_lines + first / taps.s1 * map.s2 * pitch + first % taps.s1 * map.s6 + from;

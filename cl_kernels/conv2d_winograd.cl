@@ -48,7 +48,6 @@ BODY(conv2d_winograd_weights_item)(const long item, ARGS) {
 ITEM_KERNEL(conv2d_winograd_weights, PASS(x), PASS(y), sizes)
 #endif
 
-#if defined(WANT_conv2d_winograd) || defined(WANT_conv2d_winograd_taken)
 /* ---- tiles of the source ---- TAKEN x TAKEN places are transformed to TILE x TILE values. */
 #if TAKEN == TILE
 #define TAKE_IN FROM_PLACES
@@ -64,7 +63,7 @@ ITEM_KERNEL(conv2d_winograd_weights, PASS(x), PASS(y), sizes)
 #define KEPT_ARG  , ARG(float, kept)
 #define KEPT_PASS , PASS(kept)
 #endif
-#if COMMON_FIRST
+#if TAKEN && COMMON_FIRST
 #define TAKE(at) \
   TRANSFORM(TIMES, VECTOR, TAKE_IN, TAKEN, TILE, at, VSTORE(t[j], 0, to + (i * TILE + j) * apart + v))
 #define PLACE VLOAD(0, x + (i * size.y + j) * 16 + v)
@@ -79,7 +78,6 @@ APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size,
       else
         TAKE((uint)(from.x + i) < (uint)size.x && (uint)(from.y + j) < (uint)size.y ? PLACE : (VECTOR)(0))
 }
-#endif
 #endif
 
 #ifdef WANT_conv2d_winograd
@@ -255,25 +253,24 @@ ITEM_KERNEL(conv2d_winograd_products, PASS(a), PASS(b), PASS(sum), dims)
 #endif
 
 #ifdef WANT_conv2d_winograd_back
-/* Transforms the sums of all taps back to windows. A work-item does 16 channels of a row. rows and inner: sizes of w;
- * all_rows and lanes: sizes of `sum`. */
-#define ARGS \
-  ARG(const float, sum), ARG(float, w), const index_t rows, const index_t inner, const index_t all_rows, const index_t lanes
+/* Transforms the sums of all taps back to windows. A work-item does 16 channels of a row. sizes: rows and inner channels
+ * of w, then of `sum`. */
+#define ARGS ARG(const float, sum), ARG(float, w), const index8_t sizes
 BODY(conv2d_winograd_back_item)(const long item, ARGS) {
-  const int blocks = lanes / 16;
-  if (blocks == 0 || item >= (long)rows * blocks) return;
+  const int blocks = sizes.s3 / 16;
+  if (blocks == 0 || item >= (long)sizes.s0 * blocks) return;
   USE(const float, sum);
   USE(float, w);
   const int row = (int)(item / blocks), c = (int)(item % blocks) * 16;
-  const long apart = (long)all_rows * lanes;
+  const long apart = (long)sizes.s2 * sizes.s3;
   float lane[9][16];
-  sum += (long)row * lanes + c;
+  sum += (long)row * sizes.s3 + c;
   TRANSFORM(TIMES, float16, TO_WEIGHTS, TILE, 3, LOAD16(f32, sum, (i * TILE + j) * apart),
             vstore16(t[j], 0, lane[i * 3 + j]))
-  w += ((long)row * inner + c) * 9;
-  for (int l = 0; l < min(16, (int)inner - c); l++)
+  w += ((long)row * sizes.s1 + c) * 9;
+  for (int l = 0; l < min(16, (int)sizes.s1 - c); l++)
     for (int k = 0; k < 9; k++) w[l * 9 + k] = lane[k][l];
 }
 
-ITEM_KERNEL(conv2d_winograd_back, PASS(sum), PASS(w), rows, inner, all_rows, lanes)
+ITEM_KERNEL(conv2d_winograd_back, PASS(sum), PASS(w), sizes)
 #endif

@@ -169,8 +169,7 @@ extern const clade_impl clade__gather_bytes, clade__gather_clblast, clade__gathe
 extern const clade_impl clade__weights_flat, clade__weights_winograd, clade__weights_mma, clade__weights_vec,
     clade__weights_gemm, clade__weights_lines, clade__weights_depthwise, clade__weights_depthwise_group;
 /* Transformation of the weights, for pack. */
-double clade__winograd_weights_cost(const clade_query *q);
-double clade__fft_weights_cost(const clade_query *q);
+double clade__transformed_weights_cost(const clade_query *q);
 clade_status clade__transformed_weights_emit(clade_emit *e, const clade_query *q);
 
 #endif

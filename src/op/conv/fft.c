@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-enum { LANES = CLADE__LANES };
-enum { TILES_BYTES = 12 << 20 }; /* workspace for transformed tiles and their products at a time */
-enum { SIDE, PARAMS };           /* side of a tile: a power of two */
-enum { LEAST = 16, MOST = 64 };
+/* Workspace for transformed tiles and their products at a time; the sides of tiles, the parameter, are powers of two.
+ */
+enum { LANES = CLADE__LANES, TILES_BYTES = 12 << 20, LEAST = 16, MOST = 64 };
+enum { SIDE, PARAMS };
 
 typedef struct plan {
   clade__conv g;
@@ -156,10 +156,3 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 const clade_impl clade__gather_fft =
     CLADE__CONV_IMPL(.name = "fft", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
                      .workspace = workspace, .emit = emit, .space = &space, .file = "conv2d_fft", .loose = true);
-
-/* ---- weights ---- */
-double clade__fft_weights_cost(const clade_query *q) {
-  const clade_type *w = &q->node->out[0];
-  double side = w->layout.tile, windows = (double)clade__product(&w->shape, 0, 2);
-  return clade__cost(q->device, windows * 10 * side * side * log2(side), windows * side * side * 4, 0.25);
-}

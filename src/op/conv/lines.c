@@ -46,23 +46,28 @@ static int64_t held(const plan *p, int64_t lines) {
   return CLADE_MIN((lines - 1 + (reach < 0 ? -reach : reach) + m->div - 1) / m->div + 1, p->g.source[0]);
 }
 
+/* Line pitch of a copy in which all columns exist that taps reach, and the zeros before each line. */
+static int64_t pitch_of(const clade__conv *g, int64_t *left) {
+  const clade__map_1d m = g->map[1];
+  const int64_t last = m.add + CLADE_MAX((g->kernel[1] - 1) * m.delta, 0);
+  *left = CLADE_MAX((m.div - 1 - clade__map_first(m, g->kernel[1])) / m.div, 0);
+  return *left + CLADE_MAX(g->source[1], g->grid[1] + (m.div - 1 + last) / m.div);
+}
+
 static plan plan_of(const clade_query *q) {
-  plan p = {.g = clade__conv_of(q->node), .images = 1};
+  plan p = {.g = clade__conv_of(q->node)};
   const clade__conv *g = &p.g;
-  const clade__map_1d down = g->map[0], along = g->map[1];
+  const clade__map_1d down = g->map[0];
+  const int64_t units = clade__conv_units(q);
   tile_of(q, &p);
-  int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = clade__ceil_div(g->rows, p.rows);
-  int64_t units = clade__conv_units(q);
-  p.left = CLADE_MAX((-(along.add + CLADE_MIN(reach, 0)) + along.div - 1) / along.div, 0);
-  p.pitch =
-      p.left + CLADE_MAX(g->source[1], g->grid[1] + (along.div - 1 + along.add + CLADE_MAX(reach, 0)) / along.div);
+  p.pitch = pitch_of(g, &p.left);
   int64_t parts = 0;
   do {
     p.lines = (CLADE_MAX(g->result[0], 1) + parts) / (parts + 1);
     parts += 1 + parts / 4;
     p.fits = g->inner * held(&p, p.lines) * p.pitch + 2 * p.columns <= SOURCE;
   } while (p.lines > 1 && (!p.fits || parts * g->n * g->groups < 4 * units));
-  p.fits = p.fits && tiles * p.rows * g->columns <= WEIGHTS;
+  p.fits = p.fits && clade__up(g->rows, p.rows) * g->columns <= WEIGHTS;
   int64_t blocks = g->groups * clade__ceil_div(g->result[0], p.lines);
   p.images = CLADE_MAX(CLADE_MIN(blocks * g->n / (8 * units), IMAGES), 1);
   p.items = blocks * clade__ceil_div(g->n, p.images);
@@ -123,11 +128,9 @@ typedef struct few {
 
 static few few_of(const clade_query *q) {
   const clade__conv p = clade__conv_of(q->node);
-  const clade__map_1d down = p.map[0], along = p.map[1];
-  int64_t reach = (p.kernel[0] - 1) * down.delta;
-  few f = {.left = CLADE_MAX(-along.add, 0), .tiles = clade__ceil_div(p.rows, ROWS), .pairs = (p.taps + 1) / 2};
-  f.pitch = CLADE_MAX(f.left + p.source[1],
-                      p.result[1] + CLADE_MAX(along.add, -f.left) + f.left + (p.kernel[1] - 1) * along.delta);
+  const int64_t reach = (p.kernel[0] - 1) * p.map[0].delta;
+  few f = {.tiles = clade__ceil_div(p.rows, ROWS), .pairs = (p.taps + 1) / 2};
+  f.pitch = pitch_of(&p, &f.left);
   f.lines = CLADE_MAX(CLADE_MIN((Y_LINES / 12 - 16) / CLADE_MAX(f.pitch, 1), p.result[0]), 1);
   f.fits = f.lines * f.pitch + 16 <= Y_LINES / 12 && (f.lines + reach + 1) * f.pitch + 64 <= X_LINES &&
            p.inner * f.pairs * f.tiles * ROWS * 2 * clade__weights_lanes(q) <= SUMS;

@@ -140,16 +140,19 @@ const clade_impl clade__gather_winograd =
     CLADE__CONV_IMPL(.name = "winograd", CLADE__CONV_VEC, .accept = accept, .layouts = layouts, .cost = cost,
                      .workspace = workspace, .emit = emit, .space = &space, .file = "conv2d_winograd", .loose = true);
 
-/* ---- transformation of the weights, for pack ---- */
-double clade__winograd_weights_cost(const clade_query *q) {
-  double weights = (double)clade__product(&q->node->in[0].shape, 0, 2);
-  return clade__cost(q->device, weights * 200, clade__node_bytes(q->node) * 3, 0.5);
+/* ---- transformation of the weights, for pack; also for Fourier transforms, whose tiles are larger ---- */
+static bool fourier(const clade_type *w) { return w->layout.tile >= CLADE_SPECTRUM; }
+
+double clade__transformed_weights_cost(const clade_query *q) {
+  const clade_type *w = &q->node->out[0];
+  const double windows = (double)clade__product(&w->shape, 0, 2), side = w->layout.tile, places = side * side;
+  if (fourier(w)) return clade__cost(q->device, windows * 10 * places * log2(side), windows * places * 4, 0.25);
+  return clade__cost(q->device, windows * 200, clade__node_bytes(q->node) * 3, 0.5);
 }
 
-/* Also for Fourier transforms, whose tiles are larger. */
 clade_status clade__transformed_weights_emit(clade_emit *e, const clade_query *q) {
   const clade_type *w = &q->node->out[0];
-  const bool turned = w->layout.axis == 1, fft = w->layout.tile >= CLADE_SPECTRUM;
+  const bool turned = w->layout.axis == 1, fft = fourier(w);
   const bool far = clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device);
   const int64_t *dim = w->shape.dim, rows = dim[turned], inner = dim[!turned], taps = dim[2] * dim[3];
   const int64_t by_row = (turned ? 1 : dim[1]) * taps, by_inner = (turned ? dim[1] : 1) * taps, some = fft ? 1 : 4;
@@ -246,12 +249,11 @@ static clade_status weights_emit(clade_emit *e, const clade_query *q) {
     CLADE__EMIT8(s, p.rows, p.inner, n, WIDE, WIDE, first > 0);
     clade__emit_items(s, TAPS * parts(p.rows, WIDE) * parts(p.inner, WIDE));
   }
-  const int64_t numbers[] = {p.c.rows, p.c.inner, p.rows, p.inner};
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_back");
   clade_emit_define(s, "OUT_SIDE", OUT_SIDE);
   clade_emit_workspace(s, sums, sizeof(float));
   clade_emit_out(s, 0);
-  for (int i = 0; i < 4; i++) clade_emit_index(s, numbers[i]);
+  CLADE__EMIT8(s, p.c.rows, p.c.inner, p.rows, p.inner);
   clade__emit_flat(s, q->device, p.c.rows * (p.inner / LANES));
   return CLADE_OK;
 }
