@@ -15,14 +15,6 @@
 #define APARTS (SOME * BLOCK + 16)
 #define ARGS ARG(const float, x), ARG(float, y), const index8_t sizes
 
-/* Loads the nine weights of an inner channel for sixteen output channels, one per lane, which are `at` x. */
-static inline void FN(windows)(const __global float *x, const int *at, int turned, float16 *w) {
-  float k[9][16] ALIGNED;
-  for (int h = 0; h < 16; h += 8) TURN_EIGHT(vload8(0, x + at[h + l]), vstore8(eight[l], 0, k[l] + h))
-  UNROLLED(l, 16) k[8][l] = x[at[l] + 8];
-  UNROLLED(i, 9) w[i] = *(const float16 *)k[turned ? 8 - i : i];
-}
-
 BODY(conv2d_winograd_weights_item)(const long item, ARGS) {
   const int rows = sizes.s0, inner = sizes.s1, pieces = (inner + SOME - 1) / SOME;
   const int panel = (int)(item / max(pieces, 1)), row = panel * BLOCK;
@@ -34,11 +26,13 @@ BODY(conv2d_winograd_weights_item)(const long item, ARGS) {
   int at[BLOCK];
   for (int l = 0; l < BLOCK; l++) at[l] = min(row + l, rows - 1) * (int)sizes.s2;
   for (int c = 0; c < some; c++)
-    for (int l = 0; l < BLOCK; l += 16) {
-      float16 w[9];
-      FN(windows)(x + (first + c) * sizes.s3, at + l, sizes.s6, w);
-      TRANSFORM(UNROLLED, float16, FROM_WEIGHTS, 3, TILE, w[i * 3 + j],
-                *(float16 *)(lines + (i * TILE + j) * APARTS + c * BLOCK + l) = t[j])
+    for (int b = 0; b < BLOCK; b += 16) { /* sixteen output channels, one per lane, with nine weights each */
+      const __global float *from = x + (first + c) * sizes.s3;
+      float w[9][16] ALIGNED;
+      for (int h = 0; h < 16; h += 8) TURN_EIGHT(vload8(0, from + at[b + h + l]), vstore8(eight[l], 0, w[l] + h))
+      UNROLLED(l, 16) w[8][l] = from[at[b + l] + 8];
+      TRANSFORM(UNROLLED, float16, FROM_WEIGHTS, 3, TILE, *(float16 *)w[sizes.s6 ? 8 - i * 3 - j : i * 3 + j],
+                *(float16 *)(lines + (i * TILE + j) * APARTS + c * BLOCK + b) = t[j])
     }
   y += ((long)panel * TAPS * inner + first) * BLOCK;
   for (int t = 0; t < TAPS; t++, y += (long)inner * BLOCK)

@@ -25,18 +25,16 @@ static double step(int64_t rows, int64_t vectors) {
 
 /* Three or six channels, by as many vectors as the remaining registers hold, or fewer if a line ends. */
 static void tile_of(const clade_query *q, plan *p) {
-  static const int choice[] = {7, 4, 2};
-  int64_t width = clade__vector_width(q->device), line = p->g.grid[1];
-  int64_t rows = p->rows = width == 4 ? 2 : p->g.rows <= 3 ? 3 : 6, registers = width == 16 ? 31 : 15;
+  const int64_t width = clade__vector_width(q->device), rows = width == 4 ? 2 : p->g.rows <= 3 ? 3 : 6;
   double best = INFINITY;
-  for (size_t i = 0; i < CLADE_COUNT(choice); i++) {
-    int64_t vectors = choice[i];
-    double now = step(rows, vectors) * ceil((double)line / (double)(vectors * width));
-    if (rows * vectors + CLADE_MIN(rows, vectors) > registers || now >= best) continue;
+  p->rows = rows;
+  for (int64_t vectors = 7; vectors > 1; vectors = (vectors + 1) / 2) {
+    const double now = step(rows, vectors) * ceil((double)p->g.grid[1] / (double)(vectors * width));
+    if (rows * vectors + CLADE_MIN(rows, vectors) > (width == 16 ? 31 : 15) || now >= best) continue;
     best = now;
     p->vectors = vectors;
+    p->columns = vectors * width;
   }
-  p->columns = p->vectors * width;
 }
 
 /* Largest number of source lines that `lines` lines of the result need. */

@@ -49,9 +49,9 @@ static double fetch(const clade_query *q, double bytes, double all, double held)
 /* Estimated cycles if `units` cores, at least one, share the work. Transform and load rates are empirical; loads that
  * are prefetched slow the products by a quarter of their time. */
 static double cycles(const clade_query *q, const void *of, const int32_t *config, double units) {
-  const clade__conv *g = of;
+  const clade__conv c = clade__conv_of(q->node), *g = &c;
   const int width = width_of(q), taps = taps_of(config[SIDE]), places = places_of(q), vectors = panel_of(q) / width;
-  units = CLADE_MAX(units, 1);
+  (void)of, units = CLADE_MAX(units, 1);
   double panel = panel_of(q), tiles = config[TILES], inner = (double)g->inner;
   double groups = ceil(tiles / places), panels = ceil((double)CLADE_MIN(config[CHANNELS], g->rows) / panel);
   double step = CLADE_MAX(places * vectors, places + vectors) / 2.0 * 1.04;
@@ -66,39 +66,32 @@ static double cycles(const clade_query *q, const void *of, const int32_t *config
   return ceil(items / units) * (multiply + come + in + out + 3000);
 }
 
-static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   enum { SPLITS = 5 };
   static const int strips[] = {3, 2, 4, 6, 7, 8, 1}; /* register tiles */
-  const clade__conv *g = of;
+  const clade__conv g = clade__conv_of(q->node);
   const int side = i % 2 ? 2 : 4, strip = i / 2 / SPLITS, places = places_of(q);
   if (strip >= (int)CLADE_COUNT(strips)) return false;
-  const int64_t panel = panel_of(q), panels = parts(CLADE_MAX(parts(g->rows, panel), 1), 1 << i / 2 % SPLITS);
-  const int64_t all = CLADE_MAX(tiles_of(g, side), 1), most = held_of(side) / panel / places * places;
+  const int64_t panel = panel_of(q), panels = parts(CLADE_MAX(parts(g.rows, panel), 1), 1 << i / 2 % SPLITS);
+  const int64_t all = CLADE_MAX(tiles_of(&g, side), 1), most = held_of(side) / panel / places * places;
   config[SIDE] = side;
   config[TILES] = (int32_t)parts(all, parts(all, CLADE_MIN(strips[strip] * places, most)));
   config[CHANNELS] = (int32_t)CLADE_MIN(panels * panel, INT32_MAX / 2);
   return true;
 }
 
+static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
+  return (void)of, configs(q, i, config);
+}
 /* The side never depends on the number of cores, since it affects the sums. */
 static const clade__choices choices = {PARAMS, 1 << SIDE, nth, cycles};
-
-static void defaults(const clade_query *q, int32_t *config) {
-  const clade__conv g = clade__conv_of(q->node);
-  clade__conv_choose(&choices, q, &g, config);
-}
-
-static bool configs(const clade_query *q, int i, int32_t *config) {
-  const clade__conv g = clade__conv_of(q->node);
-  return nth(q, &g, i, config);
-}
+static void defaults(const clade_query *q, int32_t *config) { clade__conv_choose(&choices, q, NULL, config); }
 
 static const char *const params[] = {"side", "tiles", "channels", NULL};
 static const clade_space space = {sizeof(clade_space), params, defaults, configs};
 
 static double cost(const clade_query *q) {
-  const clade__conv g = clade__conv_of(q->node);
-  return clade__conv_cost(q, cycles(q, &g, q->config, (double)clade__conv_units(q)) * q->device->compute_units);
+  return clade__conv_cost(q, cycles(q, NULL, q->config, (double)clade__conv_units(q)) * q->device->compute_units);
 }
 
 /* Strips per work-item: one if private memory holds a transformed strip; otherwise as many as make about one work-item
