@@ -155,8 +155,7 @@ BODY(conv2d_fft_weights_item)(const long item, ARGS) {
         }
     FN(forward)(places, 0, high, spectrum);
     __global float *to = y + ((long)row / 16 * HALF * SIDE * inner + c) * 32 + v;
-    EACH_PART
-      VSTORE(VLOAD(0, PART_AT) * (0.25f / (SIDE * SIDE)), 0, to + (long)(f * SIDE + i) * inner * 32 + k * 16);
+    EACH_PART VSTORE(VLOAD(0, PART_AT) * (0.25f / (SIDE * SIDE)), 0, to + (long)(f * SIDE + i) * inner * 32 + k * 16);
   }
 }
 

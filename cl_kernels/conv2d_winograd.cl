@@ -173,8 +173,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
   }
 }
 
-GROUP(1, 1, 1)
-ITEM_KERNEL(conv2d_winograd, PASS(x), PASS(w), PASS(y) KEPT_PASS, dims, part, y_s EPILOGUE_PASS)
+GROUP(1, 1, 1) ITEM_KERNEL(conv2d_winograd, PASS(x), PASS(w), PASS(y) KEPT_PASS, dims, part, y_s EPILOGUE_PASS)
 #endif
 
 /* ---- gradient by the weights: both operands are transformed, multiplied tap by tap, and transformed back ---- */
