@@ -33,10 +33,10 @@ static plan plan_of(const clade_node *n) {
 
 static const char *accept(const clade_query *q) {
   const clade_dtype x = q->node->in[0].dtype;
-  if (x != CLADE_I8 && x != CLADE_U8) return "made for bytes";
+  if (x != CLADE_I8 && x != CLADE_U8) return "requires bytes";
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_FEW | CLADE__CONV_TAPS));
   const plan p = plan_of(q->node);
-  if (p.step[0] > 4 || p.step[1] > 4) return "made for steps of up to 4";
+  if (p.step[0] > 4 || p.step[1] > 4) return "requires strides of up to 4";
   return p.x_words > INT32_MAX / 2 ? "its copy would have more than 2^30 words" : NULL;
 }
 

@@ -6,13 +6,13 @@ static const char *accept(const clade_query *q) {
   const clade__conv_attrs *at = q->node->attrs;
   const clade__window *w = &at->window;
   int64_t elements = 1;
-  if (q->node->in[0].dtype != CLADE_F32) return "made for f32";
-  if (at->epilogue.n_insn || q->node->n_in > 2) return "computes no epilogue";
-  if (at->groups != 1) return "knows no groups";
-  if (w->pad[0] != w->pad[2] || w->pad[1] != w->pad[3]) return "pads both sides alike";
+  if (q->node->in[0].dtype != CLADE_F32) return "requires f32";
+  if (at->epilogue.n_insn || q->node->n_in > 2) return "does not support an epilogue";
+  if (at->groups != 1) return "does not support groups";
+  if (w->pad[0] != w->pad[2] || w->pad[1] != w->pad[3]) return "requires equal padding on both sides";
   for (int i = 0; i < 2; i++)
     for (int k = 0; k < 4; k++) elements *= q->node->in[i].shape.dim[k] != 0;
-  if (!elements) return "there is nothing to multiply";
+  if (!elements) return "the product is empty";
   return clade__clblast_missing();
 }
 

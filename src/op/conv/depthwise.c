@@ -53,11 +53,10 @@ static const char *accept(const clade_query *q) {
   const clade__conv g = clade__conv_of(q->node);
   const bool whole = clade__is_integer(q->node->in[0].dtype);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_SMALL));
-  if (whole && g.taps > EXACT_TAPS) return "made for windows whose sums of bytes floats hold exactly";
-  if (g.map[0].div > PHASES || g.map[1].div > PHASES) return "made for small steps";
-  return plan_in(q, q->config[0] == CLADE__BLOCKED).fits
-             ? NULL
-             : "a window needs more of the source than a work-item's memory has";
+  if (whole && g.taps > EXACT_TAPS) return "requires windows whose sums of bytes are exact in f32";
+  if (g.map[0].div > PHASES || g.map[1].div > PHASES) return "requires small strides";
+  return plan_in(q, q->config[0] == CLADE__BLOCKED).fits ? NULL
+                                                         : "what a window reads exceeds a work-item's private memory";
 }
 
 static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -165,9 +164,8 @@ static sums sums_of(const clade_query *q) {
 static const char *weights_accept(const clade_query *q) {
   const clade__conv c = clade__conv_of(q->node);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_DEPTHWISE | CLADE__CONV_FLOATS | CLADE__CONV_FEW));
-  if (c.taps > SUMMED_TAPS) return "made for small windows";
-  return q->config[0] == CLADE__BLOCKED || at_once(&c) ? NULL
-                                                       : "a window's lines are too many for a work-item's memory";
+  if (c.taps > SUMMED_TAPS) return "requires small windows";
+  return q->config[0] == CLADE__BLOCKED || at_once(&c) ? NULL : "a window's lines exceed a work-item's private memory";
 }
 
 static double weights_cost(const clade_query *q) { return clade__conv_cost(q, sums_of(q).cycles); }

@@ -93,7 +93,7 @@ static int64_t depth_of(const clade_query *q, const problem *p, int panel) {
   int64_t room = SOURCE / (held(p, 0, 1) * held(p, 1, 16)); /* for at least sixteen positions */
   int64_t most = CLADE_MAX(CLADE_MIN((int64_t)(l1 / 2) / (4 * panel * p->some[0] * p->some[1]), room * 6 / 10), 1);
   int64_t parts = CLADE_MAX((p->g.inner + most / 4) / most, 1);
-  return clade__up(CLADE_MAX((p->g.inner + parts - 1) / parts, 1), LANES);
+  return clade__up(CLADE_MAX(clade__ceil_div(p->g.inner, parts), 1), LANES);
 }
 
 static double held_of(const problem *p, const int32_t *config) {
@@ -107,8 +107,8 @@ static void fit(const problem *p, int width, int32_t *config) {
   for (int i = IMAGES; i <= COLUMNS; i++)
     while (config[i] > 1 && (held_of(p, config) * (double)depth > SOURCE ||
                              (int64_t)config[IMAGES] * config[LINES] * config[COLUMNS] > MOST_PLACES - 16)) {
-      const int64_t all = total[i - IMAGES], parts = (all + config[i] - 1) / config[i] + 1;
-      int64_t part = (all + parts - 1) / parts;
+      const int64_t all = total[i - IMAGES], parts = clade__ceil_div(all, config[i]) + 1;
+      int64_t part = clade__ceil_div(all, parts);
       if (i == COLUMNS && part > 4 * config[PLACES] && clade__up(part, config[PLACES]) < config[i])
         part = clade__up(part, config[PLACES]);
       config[i] = (int32_t)CLADE_MIN(part, config[i] - 1);
@@ -151,26 +151,26 @@ static bool nth(const clade_query *q, const void *of, int i, int32_t *config) {
   const problem *p = of;
   static const int splits[SPLITS] = {1, 2, 3, 4, 6, 8, 12, 16};
   int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : 2;
-  int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
+  int64_t panel = vectors * width, panels = clade__ceil_div(p->g.rows, panel), most = MOST_PLACES - 16;
   if (b >= SPLITS || (b && splits[b] > panels)) return false;
   int64_t n = CLADE_MAX(p->g.n, 1), y = CLADE_MAX(p->g.grid[0], 1), x = CLADE_MAX(p->g.grid[1], 1);
   int64_t box[] = {1, y, x};
   if (y * x <= most / 2 && a < SHAPES / 2) { /* several images */
     box[0] = CLADE_MIN((n + a) / (a + 1), most / (y * x));
   } else if (x > most) { /* part of a line */
-    int64_t parts = (x + most - 1) / most;
+    int64_t parts = clade__ceil_div(x, most);
     parts += a + parts * a / 8;
     box[1] = 1;
-    box[2] = clade__up((x + parts - 1) / parts, tile_places(width));
+    box[2] = clade__up(clade__ceil_div(x, parts), tile_places(width));
   } else {
-    int64_t parts = (y * x + most - 1) / most;
+    int64_t parts = clade__ceil_div(y * x, most);
     parts += a + parts * a / 8;
-    box[1] = (y + parts - 1) / parts;
+    box[1] = clade__ceil_div(y, parts);
   }
   config[IMAGES] = (int32_t)box[0];
   config[LINES] = (int32_t)box[1];
   config[COLUMNS] = (int32_t)box[2];
-  config[CHANNELS] = (int32_t)CLADE_MIN((panels + splits[b] - 1) / splits[b] * panel, INT32_MAX / 2);
+  config[CHANNELS] = (int32_t)CLADE_MIN(clade__ceil_div(panels, splits[b]) * panel, INT32_MAX / 2);
   config[PLACES] = tile_places(width);
   config[VECTORS] = vectors;
   config[DEPTH] = (int32_t)CLADE_MIN(depth_of(q, p, (int)panel), INT32_MAX / 2);

@@ -43,11 +43,11 @@ static const char *accept(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   const clade__conv g = clade__conv_of(q->node);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_SMALL));
-  if (w->dilation[0] != 1 || w->dilation[1] != 1) return "made for windows without dilation";
-  if (g.groups != 1 && !g.depthwise) return "made for one group, or one channel in each";
-  if (!fits(&g, MOST)) return "made for windows of up to 48 x 48";
+  if (w->dilation[0] != 1 || w->dilation[1] != 1) return "requires windows without dilation";
+  if (g.groups != 1 && !g.depthwise) return "requires one group, or groups of one channel";
+  if (!fits(&g, MOST)) return "requires windows of up to 48 x 48";
   return clade__up(g.rows * g.groups, LANES) * g.inner > INT32_MAX / (64 * 66)
-             ? "made for fewer than 2^31 numbers of weights in tiles of 64 x 64"
+             ? "requires weight spectra of fewer than 2^31 elements"
              : NULL;
 }
 

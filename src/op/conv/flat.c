@@ -98,12 +98,12 @@ static const char *accept(const clade_query *q) {
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_POINT | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_SMALL |
                                            CLADE__CONV_SOME));
   const problem p = problem_of(q, q->config);
-  if (p.places < (p.blocked ? 1 : FEW_TILES) * p.tile) return "made for larger images";
+  if (p.places < (p.blocked ? 1 : FEW_TILES) * p.tile) return "requires larger images";
   if (!p.blocked) return NULL;
-  if (p.width < 8) return "made for vectors of 256 bits";
-  if (p.g.inner % CLADE__LANES || p.g.rows % CLADE__LANES) return "made for whole blocks of channels";
-  if (n->out[0].dtype != CLADE_F32) return "made for results of f32";
-  return epilogue->n_insn && !clade__elt_wide(epilogue) ? "made for epilogues of whole vectors" : NULL;
+  if (p.width < 8) return "requires vectors of 256 bits";
+  if (p.g.inner % CLADE__LANES || p.g.rows % CLADE__LANES) return "requires whole blocks of channels";
+  if (n->out[0].dtype != CLADE_F32) return "requires a result of f32";
+  return epilogue->n_insn && !clade__elt_wide(epilogue) ? "requires an epilogue that computes whole vectors" : NULL;
 }
 
 static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {

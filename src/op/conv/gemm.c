@@ -118,8 +118,8 @@ static const char *accept(const clade_query *q) {
   product p;
   product_of(q, &p);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW | CLADE__CONV_SOME));
-  if (p.c.forward ? p.c.taps < 2 : p.c.point) return "made for windows of more than one place, or steps";
-  return p.matrix > MOST_UNFOLDED ? "made for windows that read up to 2^26 elements" : NULL;
+  if (p.c.forward ? p.c.taps < 2 : p.c.point) return "requires windows larger than 1 x 1, or strides";
+  return p.matrix > MOST_UNFOLDED ? "requires windows that read up to 2^26 elements" : NULL;
 }
 
 /* ---- conv2d_data ---- */

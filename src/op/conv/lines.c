@@ -41,7 +41,7 @@ static void tile_of(const clade_query *q, plan *p) {
 static int64_t held(const plan *p, int64_t lines) {
   const clade__map_1d *m = &p->g.map[0];
   int64_t reach = (p->g.kernel[0] - 1) * m->delta;
-  return CLADE_MIN((lines - 1 + (reach < 0 ? -reach : reach) + m->div - 1) / m->div + 1, p->g.source[0]);
+  return CLADE_MIN(clade__ceil_div(lines - 1 + (reach < 0 ? -reach : reach), m->div) + 1, p->g.source[0]);
 }
 
 /* Line pitch of a copy in which all columns exist that taps reach, and the zeros before each line. */
@@ -80,9 +80,10 @@ static const char *accept(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   const clade__conv g = clade__conv_of(q->node);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_F32 | CLADE__CONV_FEW));
-  if (g.rows > FEW) return "made for few channels of the result";
-  if (CLADE_MAX(w->stride[0], w->stride[1]) > (g.forward ? 1 : 2)) return "made for step 1, or 2 to the data";
-  return plan_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
+  if (g.rows > FEW) return "requires few output channels";
+  if (CLADE_MAX(w->stride[0], w->stride[1]) > (g.forward ? 1 : 2))
+    return "requires stride 1, or stride 2 in conv2d_data";
+  return plan_of(q).fits ? NULL : "its lines or weights exceed a work-item's private memory";
 }
 
 static double cost(const clade_query *q) {
@@ -145,8 +146,8 @@ static few few_of(const clade_query *q) {
 
 static const char *weights_accept(const clade_query *q) {
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_STEPS_1 | CLADE__CONV_F32 | CLADE__CONV_FEW));
-  if (clade__conv_of(q->node).rows > FEW) return "made for few rows";
-  return few_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
+  if (clade__conv_of(q->node).rows > FEW) return "requires few output channels";
+  return few_of(q).fits ? NULL : "its lines or weights exceed a work-item's private memory";
 }
 
 static double weights_cost(const clade_query *q) { return clade__conv_cost(q, few_of(q).cycles); }

@@ -176,8 +176,8 @@ static const char *accept(const clade_query *q) {
   const int64_t inner = clade__conv_of(n).inner;
   CLADE__REFUSE(refuses(q, q->config[TILES], 0));
   if (q->config[LAYOUTS] != CLADE__BLOCKED)
-    return inner > LANES ? "made for images of at most a block of channels" : NULL;
-  return inner % quad(n) ? "channels end inside of a word" : NULL;
+    return inner > LANES ? "requires images of at most one block of channels" : NULL;
+  return inner % quad(n) ? "the channels are not whole words" : NULL;
 }
 
 static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -263,12 +263,14 @@ static sums sums_of(const clade_query *q) {
 }
 
 static const char *weights_accept(const clade_query *q) {
-  if (!units(q)) return "made for bf16";
+  if (!units(q)) return "requires bf16";
   const clade__conv p = clade__conv_flat(q->node);
   CLADE__REFUSE(refuses(q, q->config[TILES], CLADE__CONV_SOME));
-  if (p.inner % LANES || p.rows % LANES) return "made for whole blocks of channels";
+  if (p.inner % LANES || p.rows % LANES) return "requires whole blocks of channels";
   const sums c = sums_of(q);
-  return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8 ? "its copies have no room" : NULL;
+  return (double)c.room * (double)(c.parts * c.down * c.across) > INT32_MAX / 8
+             ? "its packed operands exceed the limit of its workspace"
+             : NULL;
 }
 
 /* A step of a tile of 8 x 32 sums is 16 multiply-adds of words; one of 32 x 32 is four products of AMX of 16 cycles

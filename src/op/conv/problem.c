@@ -64,20 +64,21 @@ const char *clade__conv_refuses(const clade_query *q, unsigned needs) {
     bool met;
     const char *reason;
   } rows[] = {
-      {CLADE__CONV_POINT, c.point, "made for windows of one place, step 1, without padding"},
-      {CLADE__CONV_STEPS_1, steps_1, "made for step 1"},
-      {CLADE__CONV_3X3, c.kernel[0] == 3 && c.kernel[1] == 3 && steps_1 && near, "made for windows of 3 x 3, step 1"},
-      {CLADE__CONV_ONE_GROUP, c.groups == 1, "made for one group"},
-      {CLADE__CONV_DEPTHWISE, c.depthwise, "made for groups of one channel"},
-      {CLADE__CONV_JOINED, !c.depthwise, "made for groups of several channels"},
+      {CLADE__CONV_POINT, c.point, "requires 1 x 1 windows with stride 1 and no padding"},
+      {CLADE__CONV_STEPS_1, steps_1, "requires stride 1"},
+      {CLADE__CONV_3X3, c.kernel[0] == 3 && c.kernel[1] == 3 && steps_1 && near,
+       "requires 3 x 3 windows with stride 1 and no dilation"},
+      {CLADE__CONV_ONE_GROUP, c.groups == 1, "requires one group"},
+      {CLADE__CONV_DEPTHWISE, c.depthwise, "requires groups of one channel"},
+      {CLADE__CONV_JOINED, !c.depthwise, "requires groups of several channels"},
       {CLADE__CONV_BLOCKS, c.groups == 1 || (c.inner % CLADE__LANES == 0 && c.rows % CLADE__LANES == 0),
-       "groups end inside of a block of channels"},
-      {CLADE__CONV_FLOATS, floats, "made for floats"},
-      {CLADE__CONV_F32, n->in[0].dtype == CLADE_F32, "made for f32"},
-      {CLADE__CONV_FEW, counts_fit(n, 1), "made for fewer than 2^30 elements"},
-      {CLADE__CONV_SMALL, counts_fit(n, 2 * CLADE__LANES), "made for fewer than 2^30 elements, padding counted"},
-      {CLADE__CONV_TAPS, c.taps <= CLADE__MOST_TAPS, "made for windows of up to 128 places"},
-      {CLADE__CONV_SOME, c.outputs > 0 && c.n * c.result[0] * c.result[1] > 0, "made for what is not empty"},
+       "a group's channels are not whole blocks"},
+      {CLADE__CONV_FLOATS, floats, "requires floats"},
+      {CLADE__CONV_F32, n->in[0].dtype == CLADE_F32, "requires f32"},
+      {CLADE__CONV_FEW, counts_fit(n, 1), "requires fewer than 2^30 elements"},
+      {CLADE__CONV_SMALL, counts_fit(n, 2 * CLADE__LANES), "requires fewer than 2^30 elements, padding included"},
+      {CLADE__CONV_TAPS, c.taps <= CLADE__MOST_TAPS, "requires windows of up to 128 taps"},
+      {CLADE__CONV_SOME, c.outputs > 0 && c.n * c.result[0] * c.result[1] > 0, "the result or the sum is empty"},
   };
   for (size_t i = 0; i < CLADE_COUNT(rows); i++)
     if ((needs & rows[i].need) && !rows[i].met) return rows[i].reason;

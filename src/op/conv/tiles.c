@@ -52,9 +52,9 @@ static void defaults(const clade_query *q, const clade__tiles *t, int32_t *confi
 
 static const char *last_refuses(const clade_query *q) {
   const clade__conv c = clade__conv_of(q->node);
-  if (clade__is_integer(q->node->in[0].dtype)) return "made for f16 and bf16";
-  if (c.groups > 1 && c.inner % COPY) return "a group's channels do not begin at a copy of 16 bytes";
-  return c.groups * CLADE_MAX(c.inner, c.rows) > UINT16_MAX - COPY ? "a block does not hold all channels" : NULL;
+  if (clade__is_integer(q->node->in[0].dtype)) return "requires f16 and bf16";
+  if (c.groups > 1 && c.inner % COPY) return "a group's channels are not aligned to 16 bytes";
+  return c.groups * CLADE_MAX(c.inner, c.rows) > UINT16_MAX - COPY ? "the channels exceed one block" : NULL;
 }
 
 static const char *accept(const clade_query *q, const clade__tiles *t) {

@@ -12,9 +12,8 @@ static const char *unfit(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   const clade__conv c = clade__conv_flat(q->node);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_FLOATS | CLADE__CONV_FEW | CLADE__CONV_SOME));
-  if (c.taps != 1 || w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3])
-    return "made for windows of one place without padding";
-  return c.result[1] > 1 && w->stride[1] > 2 ? "made for strides of at most 2 along the width" : NULL;
+  if (c.taps != 1 || w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3]) return "requires 1 x 1 windows without padding";
+  return c.result[1] > 1 && w->stride[1] > 2 ? "requires strides of at most 2 along the width" : NULL;
 }
 
 static const char *accept(const clade_query *q) {

@@ -126,7 +126,7 @@ static const char *accept(const clade_query *q) {
   const clade__conv p = clade__conv_flat(q->node);
   cut c;
   CLADE__REFUSE(clade__conv_refuses(q, NEEDS));
-  return cut_of(q, &p, q->config, &c) ? NULL : "the window or the block is too large to be cut up";
+  return cut_of(q, &p, q->config, &c) ? NULL : "the window or the block is too large to be divided";
 }
 
 static double cost(const clade_query *q) {

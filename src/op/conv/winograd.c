@@ -19,7 +19,7 @@ static int64_t parts(int64_t n, int64_t of) { return clade__ceil_div(n, of); }
 static const char *accept(const clade_query *q) {
   const clade__conv g = clade__conv_of(q->node);
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_3X3 | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_SMALL));
-  return clade__up(g.rows, 32) * clade__up(g.inner, 16) > INT32_MAX / 36 ? "made for fewer than 2^26 weights" : NULL;
+  return clade__up(g.rows, 32) * clade__up(g.inner, 16) > INT32_MAX / 36 ? "requires fewer than 2^26 weights" : NULL;
 }
 
 /* conv2d_data flips the windows and blocks axis 1. */
@@ -186,7 +186,7 @@ static const char *weights_accept(const clade_query *q) {
   CLADE__REFUSE(clade__conv_refuses(q, CLADE__CONV_3X3 | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32 | CLADE__CONV_FEW |
                                            CLADE__CONV_SOME));
   const plan p = plan_of(q);
-  return p.rows * p.inner > 1 << 21 ? "sums of so many weights for each tap have no room" : NULL;
+  return p.rows * p.inner > 1 << 21 ? "the transformed weights exceed the limit of its workspace" : NULL;
 }
 
 static size_t taken_bytes(const plan *p, int64_t channels) {

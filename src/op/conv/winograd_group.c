@@ -28,7 +28,7 @@ static const char *accept(const clade_query *q) {
   const clade__conv g = clade__conv_of(q->node);
   const char *reason = clade__conv_refuses(q, CLADE__CONV_3X3 | CLADE__CONV_ONE_GROUP | CLADE__CONV_F32);
   if (reason) return reason;
-  if (CLADE_MAX(g.source[0], g.source[1]) > INT32_MAX / 2) return "made for fewer than 2^30 lines";
+  if (CLADE_MAX(g.source[0], g.source[1]) > INT32_MAX / 2) return "requires fewer than 2^30 lines";
   if (!fits(q, config)) return "the device's groups or their local memory are too small";
   const double of_slice = config[BK] * (TM * TN + TM + TN + 16.0) + 64;
   return clade__cut_short(q->device, (double)parts(g.inner, config[BK]) * of_slice + 4096);
