@@ -40,14 +40,16 @@ static const char *accept(const clade_query *q) {
   return p.x_words > INT32_MAX / 2 ? "its copy would have more than 2^30 words" : NULL;
 }
 
-/* A step loads two vectors of the image, and one word of the weights per row; a core starts three instructions per
- * cycle. */
+/* A step loads two vectors of the image, and one word of the weights per row; a core starts two instructions per cycle.
+ * Results are computed sixteen at once, except the last ones of each line. */
 static double cost(const clade_query *q) {
   const plan p = plan_of(q->node);
   const double tiles = (double)(p.g.n * p.g.groups * p.panels) * (double)p.vectors;
-  const double steps = tiles * (double)(p.pairs * p.g.taps) * (2 + 5 * (double)p.rows) / 3;
-  const double results = (double)clade__product(&q->node->out[0].shape, 0, 4);
-  return clade__conv_cost(q, steps + 6 * results + 2 * (double)p.x_words);
+  const double steps = tiles * (double)(p.pairs * p.g.taps) * (2 + 5 * (double)p.rows) / 2;
+  const double lines = (double)(p.g.n * p.g.groups * p.g.rows * p.g.result[0]);
+  const double results = 6 * (double)clade__product(&q->node->out[0].shape, 0, 4);
+  const double last = 24 * lines * (double)(p.g.result[1] % LANES);
+  return clade__conv_cost(q, steps + results + last + 2 * (double)p.x_words);
 }
 
 static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -74,7 +76,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
     CLADE__EMIT8(s, p.step[0], p.step[1], w->pad[0], w->pad[1], p.part[0]);
     clade_emit_range(s, 1, (size_t[]){(size_t)p.x_lines}, (size_t[]){16});
   }
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_bytes", CLADE__WHOLE, CLADE__DEFINES({"BYTES", 2 * p.rows}), &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_bytes", CLADE__WIDE, CLADE__DEFINES({"BYTES", 2 * p.rows}), &s));
   clade_emit_workspace(s, 0, sizeof(int32_t));
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);

@@ -110,9 +110,8 @@ clade_layout clade__gather_weights(const clade_query *q, int block, int tile);
 clade_layout clade__gather_panels(const clade_query *q, int block);
 
 /* Begins a launch that computes the result of conv2d or conv2d_data: defines the element types, the epilogue and the
- * vector width that it is computed in, and `defines`. SIXTEEN: also sixteen results at once; WHOLE: these may be
- * integers. */
-typedef enum clade__gather_wide { CLADE__SINGLE, CLADE__SIXTEEN, CLADE__WHOLE } clade__gather_wide;
+ * vector width that it is computed in, and `defines`. WIDE: also sixteen results at once. */
+typedef enum clade__gather_wide { CLADE__SINGLE, CLADE__WIDE } clade__gather_wide;
 clade_status clade__gather_begin(clade_emit *e, const clade_query *q, const char *kernel, clade__gather_wide wide,
                                  const clade__number *defines, clade_kernel_step **out);
 void clade__conv_operands(clade_kernel_step *s);                    /* both operands and the result */

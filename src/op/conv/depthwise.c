@@ -101,7 +101,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__number *defines = CLADE__DEFINES(
       {"INTEGER", clade__is_integer(n->in[0].dtype)}, {"X_BLOCKED", n->in[0].layout.block > 0},
       {"Y_BLOCKED", n->out[0].layout.block > 0}, {"SOURCE", SOURCE}, {"BLOCK", BLOCK}, {"PHASES", PHASES});
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_depthwise", CLADE__WHOLE, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_depthwise", CLADE__WIDE, defines, &s));
   clade__conv_operands(s);
   clade__conv_problem(s, g, 0, NULL);
   CLADE__EMIT8(s, p.blocks, p.lines, p.columns);

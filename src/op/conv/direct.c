@@ -240,7 +240,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__number *defines =
       CLADE__DEFINES({"PLACES", config[PLACES]}, {"VECTORS", config[VECTORS]}, {"SOURCE", SOURCE}, {"WEIGHTS", WEIGHTS},
                      {"BLOCK", BLOCK}, {"MOST_PLACES", MOST_PLACES}, {"MOST_TAPS", MOST_TAPS});
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_gather_direct", CLADE__SIXTEEN, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_gather_direct", CLADE__WIDE, defines, &s));
   clade__conv_operands(s);
   int64_t numbers[6] = {[5] = p.unit[0]};
   weights_strides(&p, config[VECTORS] * width_of(q), numbers);

@@ -139,7 +139,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
       sizes(s, &p, first, tiles);
       clade__emit_items(s, parts(p.frequencies, FREQUENCIES));
     }
-    CLADE_TRY(clade__gather_begin(e, q, "conv2d_fft_results", CLADE__SIXTEEN,
+    CLADE_TRY(clade__gather_begin(e, q, "conv2d_fft_results", CLADE__WIDE,
                                   CLADE__DEFINES(side, {"DEPTHWISE", p.g.depthwise}), &s));
     if (p.g.depthwise)
       clade_emit_in(s, 0);

@@ -130,7 +130,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const int64_t asked = clade__ceil_div(p.vectors, p.panels / q->config[DOWN]);
   const clade__number *defines = CLADE__DEFINES({"ROWS", p.rows}, {"PLACES", p.tile}, {"VECTORS", p.vectors},
                                                 {"ASKED", p.blocked ? 0 : asked}, {"PLAIN", plain}, {"PAST", past});
-  CLADE_TRY(clade__gather_begin(e, q, p.blocked ? "conv2d_flat" : "conv2d_flat_dense", CLADE__SIXTEEN, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, p.blocked ? "conv2d_flat" : "conv2d_flat_dense", CLADE__WIDE, defines, &s));
   if (p.blocked) CLADE_TRY(clade__epilogue_define_soon(s, q->node));
   clade__conv_operands(s);
   CLADE__EMIT8(s, p.g.n, p.g.rows, p.g.inner, p.places);

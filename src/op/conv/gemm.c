@@ -52,7 +52,7 @@ static void emit_unfold(clade_emit *e, const clade__conv *c, const clade__window
 static clade_status emit_fold(clade_emit *e, const clade_query *q, const clade__conv *c, size_t from) {
   const clade__number *defines = CLADE__DEFINES({"MOST_RESULTS", MOST_RESULTS});
   clade_kernel_step *s;
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_fold", CLADE__SIXTEEN, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_fold", CLADE__WIDE, defines, &s));
   if (s) s->file = "conv2d_unfold";
   clade_emit_workspace(s, from, sizeof(float));
   clade_emit_out(s, 0);

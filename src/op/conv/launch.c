@@ -50,7 +50,7 @@ clade_status clade__gather_begin(clade_emit *e, const clade_query *q, const char
   CLADE_TRY(clade__epilogue_define(s, n));
   if (wide == CLADE__SINGLE) return CLADE_OK;
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  return wide == CLADE__WHOLE ? clade__epilogue_define16_whole(s, n) : clade__epilogue_define16(s, n);
+  return clade__epilogue_define16_whole(s, n);
 }
 
 void clade__conv_operands(clade_kernel_step *s) {

@@ -106,7 +106,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   const clade__number *defines =
       CLADE__DEFINES({"ROWS", p.rows}, {"VECTORS", p.vectors}, {"SOURCE", SOURCE}, {"WEIGHTS", WEIGHTS});
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_lines", CLADE__SIXTEEN, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_lines", CLADE__WIDE, defines, &s));
   clade__conv_operands(s);
   clade__conv_problem(s, g, 3, (int64_t[]){g->w_group, g->w_row, g->w_inner});
   CLADE__EMIT8(s, p.images, p.lines, p.pitch, p.left);

@@ -205,7 +205,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
       CLADE__DEFINES({"INTEGER", bytes(n)}, {"TILES", p.tiles}, {"IMITATE", unit_of(q, p.tiles)->reason != NULL},
                      {"DENSE", !n->in[0].layout.block}, {"WORDS", p.words}, {"PIECE", p.piece}, {"PIECES", p.pieces},
                      {"MOST_TAPS", CLADE__MOST_TAPS});
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_mma", CLADE__WHOLE, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_mma", CLADE__WIDE, defines, &s));
   clade__conv_operands(s);
   clade_emit_workspace(s, 0, WORD);
   clade__conv_problem(s, &p.g, 0, NULL);

@@ -120,7 +120,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__number *defines =
       CLADE__DEFINES({"PLACES", places_of(q)}, {"VECTORS", panel_of(q) / width_of(q)}, {"OUT_SIDE", config[SIDE]},
                      {"TAKEN", config[SIDE] + 2}, {"SOURCE", private ? SOURCE : 0}, {"BLOCK", BLOCK});
-  CLADE_TRY(clade__gather_begin(e, q, "conv2d_winograd", CLADE__SIXTEEN, defines, &s));
+  CLADE_TRY(clade__gather_begin(e, q, "conv2d_winograd", CLADE__WIDE, defines, &s));
   clade__conv_operands(s);
   if (!private) clade_emit_workspace(s, 0, sizeof(float));
   CLADE__EMIT8(s, g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]);
